@@ -1,1 +1,22 @@
-//! app
+//! Use-cases: load, decide (pure), save. And the reconcilers that keep promises.
+//!
+//! Invariants: every mutation commits its effect, its audit line, its idempotency answer and its
+//! outbox message together; nothing but SQL and pure code runs inside a transaction; `now` is read
+//! once per use-case.
+
+pub mod api_key;
+pub mod context;
+pub mod earnings;
+pub mod error;
+pub mod lease;
+pub mod link;
+pub mod machine;
+pub mod offer;
+pub mod party;
+pub mod prove;
+pub mod quote;
+pub mod reconcile;
+pub mod wallet;
+
+pub use context::{Answer, Caller, Cx, Once, OnceKey, Policy, Settings};
+pub use error::{Error, FieldFault};

@@ -16,8 +16,9 @@ pub struct Timestamp(i64);
 pub struct Span(i64);
 
 impl Timestamp {
-    /// The largest instant that PostgreSQL, RFC 3339 and this type all can show: 9999-12-31T23:59:59Z.
-    pub const MAX: Self = Self(253_402_300_799_000_000);
+    /// The largest instant that PostgreSQL, RFC 3339 in any zone and this type all can show:
+    /// 9999-12-30T22:00:00Z.
+    pub const MAX: Self = Self(253_402_207_200_000_000);
 
     /// From microseconds since the Unix epoch.
     pub const fn from_micros(micros: i64) -> Self {

@@ -1,1 +1,19 @@
-//! web-openapi
+//! The wire: what clients and agents send and get, and the problem codes' HTTP faces.
+//!
+//! Invariants: requests refuse unknown fields; money is a decimal string with its currency; units
+//! stand in names; times are RFC 3339 in UTC; ids are texts with a typed prefix.
+
+pub mod agent;
+pub mod api_key;
+pub mod event;
+pub mod gpu;
+pub mod lease;
+pub mod machine;
+pub mod money;
+pub mod offer;
+pub mod page;
+pub mod problem;
+pub mod quote;
+pub mod session;
+pub mod time;
+pub mod wallet;

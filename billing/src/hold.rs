@@ -1,0 +1,253 @@
+//! Holds: money set aside before it is used, sized for a window of time.
+//!
+//! A lease runs only inside a hold already taken, so a wallet cannot go below zero. A hold contains
+//! the promised disk retention, which compute may not use.
+
+use domain::clock::{Span, Timestamp};
+use domain::id::{HoldId, LeaseId};
+use domain::lease::RETENTION;
+use domain::money::{Micros, MoneyError, Rate};
+
+use crate::account::AccountId;
+use crate::rating::share;
+
+/// The window that a hold covers when the wallet allows it: settlement period and stop latency.
+pub const WINDOW: Span = Span::from_mins(12);
+/// The shortest window: below it a start is refused.
+pub const WINDOW_MIN: Span = Span::from_mins(3);
+/// When so little is covered and the hold cannot grow, the stop is sent.
+pub const STOP_LATENCY: Span = Span::from_secs(30);
+
+/// Is a hold still in force?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldState {
+    /// Money can be charged out of it.
+    Open,
+    /// The rest was released.
+    Closed,
+    /// It was released by time.
+    Expired,
+}
+
+impl HoldState {
+    /// The name in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The state of a name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Open, Self::Closed, Self::Expired]
+            .into_iter()
+            .find(|s| s.as_str() == text)
+    }
+}
+
+/// Money set aside for one lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Its id.
+    pub id: HoldId,
+    /// The wallet.
+    pub account: AccountId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Set aside in total.
+    pub amount: Micros,
+    /// Charged out of it.
+    pub posted: Micros,
+    /// In force?
+    pub state: HoldState,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// It ends by itself then, unless it is changed before (a start that never came).
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Hold {
+    /// What can still be charged.
+    pub fn remaining(&self) -> Micros {
+        match self.state {
+            HoldState::Open => self.amount.minus(self.posted).unwrap_or(Micros::ZERO),
+            HoldState::Closed | HoldState::Expired => Micros::ZERO,
+        }
+    }
+
+    /// Over by time at `now`? Computed on read; the sweep only tidies up.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// The rates that a lease burns at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burn {
+    /// All GPUs.
+    pub compute: Rate,
+    /// The whole disk.
+    pub storage: Rate,
+    /// Tax on top.
+    pub tax_bps: u32,
+}
+
+impl Burn {
+    /// What `span` of running costs, tax included, rounded up.
+    pub fn running(self, span: Span) -> Result<Micros, MoneyError> {
+        let gross = self
+            .compute
+            .cost_ceil(span.millis())?
+            .plus(self.storage.cost_ceil(span.millis())?)?;
+        with_tax(gross, self.tax_bps)
+    }
+
+    /// What the promised retention of the disk costs, tax included, rounded up.
+    pub fn retention(self) -> Result<Micros, MoneyError> {
+        with_tax(self.storage.cost_ceil(RETENTION.millis())?, self.tax_bps)
+    }
+}
+
+fn with_tax(gross: Micros, tax_bps: u32) -> Result<Micros, MoneyError> {
+    // One more than the floor: a hold may be too large by a micro, never too small.
+    let tax = share(gross, tax_bps)?;
+    let lifted = if tax_bps == 0 {
+        tax
+    } else {
+        tax.plus(Micros::new(1))?
+    };
+    gross.plus(lifted)
+}
+
+/// The size of a first hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldSize {
+    /// To set aside.
+    pub amount: Micros,
+    /// Of it, for the disk after a stop.
+    pub retention: Micros,
+    /// Time of running that is covered.
+    pub window: Span,
+}
+
+/// Sizes the first hold: [`WINDOW`] if the wallet allows it, less if not, `Err(least)` with the
+/// amount that would do if even [`WINDOW_MIN`] is not covered.
+pub fn size(burn: Burn, available: Micros) -> Result<Result<HoldSize, Micros>, MoneyError> {
+    let retention = burn.retention()?;
+    for window in [WINDOW, Span::from_mins(9), Span::from_mins(6), WINDOW_MIN] {
+        // A free lease still needs a hold: of one micro-unit.
+        let amount = burn.running(window)?.plus(retention)?.max(Micros::new(1));
+        if amount <= available {
+            return Ok(Ok(HoldSize {
+                amount,
+                retention,
+                window,
+            }));
+        }
+    }
+    Ok(Err(burn
+        .running(WINDOW_MIN)?
+        .plus(retention)?
+        .max(Micros::new(1))))
+}
+
+/// What to do with a running lease's hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It covers enough.
+    Enough,
+    /// Set aside so much more.
+    Raise(Micros),
+    /// The money is used up but for the stop: send it now.
+    Stop,
+}
+
+/// Decides on a running lease's hold. `remaining` is what the hold has left after everything proven
+/// was charged.
+pub fn renew(burn: Burn, remaining: Micros, available: Micros) -> Result<Renewal, MoneyError> {
+    let retention = burn.retention()?;
+    let half = burn
+        .running(Span::from_micros(WINDOW.micros().div_euclid(2)))?
+        .plus(retention)?;
+    if remaining >= half {
+        return Ok(Renewal::Enough);
+    }
+    let missing = burn.running(WINDOW)?.plus(retention)?.minus(remaining)?;
+    let raise = missing.min(available);
+    if raise > Micros::ZERO {
+        return Ok(Renewal::Raise(raise));
+    }
+    let last = burn.running(STOP_LATENCY)?.plus(retention)?;
+    Ok(if remaining <= last {
+        Renewal::Stop
+    } else {
+        Renewal::Enough
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::money::Period;
+
+    use super::*;
+
+    fn burn(gpu_hour: i64, gib_month: i64) -> Burn {
+        Burn {
+            compute: Rate {
+                price: Micros::new(gpu_hour),
+                per: Period::Hour,
+            },
+            storage: Rate {
+                price: Micros::new(gib_month),
+                per: Period::Month,
+            },
+            tax_bps: 0,
+        }
+    }
+
+    #[test]
+    fn a_small_wallet_gets_a_shorter_window_before_a_refusal() {
+        let b = burn(2_100_000, 0);
+        let rich = size(b, Micros::new(100_000_000)).unwrap().unwrap();
+        assert_eq!((rich.window, rich.amount), (WINDOW, Micros::new(420_000)));
+        let poor = size(b, Micros::new(110_000)).unwrap().unwrap();
+        assert_eq!(
+            (poor.window, poor.amount),
+            (WINDOW_MIN, Micros::new(105_000))
+        );
+        assert_eq!(
+            size(b, Micros::new(104_999)).unwrap(),
+            Err(Micros::new(105_000))
+        );
+    }
+
+    #[test]
+    fn retention_is_part_of_the_hold() {
+        let b = burn(0, 7_300_000);
+        let one = size(b, Micros::new(100_000_000)).unwrap().unwrap();
+        assert_eq!(one.retention, Micros::new(240_000));
+    }
+
+    #[test]
+    fn renewal_raises_then_stops() {
+        let b = burn(2_100_000, 0);
+        assert_eq!(
+            renew(b, Micros::new(420_000), Micros::ZERO).unwrap(),
+            Renewal::Enough
+        );
+        let half_used = renew(b, Micros::new(200_000), Micros::new(1_000_000)).unwrap();
+        assert_eq!(half_used, Renewal::Raise(Micros::new(220_000)));
+        let last_cent = renew(b, Micros::new(200_000), Micros::new(7)).unwrap();
+        assert_eq!(last_cent, Renewal::Raise(Micros::new(7)));
+        assert_eq!(
+            renew(b, Micros::new(200_000), Micros::ZERO).unwrap(),
+            Renewal::Enough
+        );
+        assert_eq!(
+            renew(b, Micros::new(17_500), Micros::ZERO).unwrap(),
+            Renewal::Stop
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! The ledger's rules over a set of accounts and holds in memory.
+//!
+//! `store` loads and locks the rows, this decides, `store` saves what changed. It is the oracle of
+//! the tests as well. Invariant: nothing changes on a refusal.
+
+use std::collections::BTreeMap;
+
+use domain::clock::Timestamp;
+use domain::id::HoldId;
+use domain::money::Micros;
+
+use crate::account::{Account, AccountId};
+use crate::charge::Charge;
+use crate::hold::{Hold, HoldState};
+use crate::transfer::{Transfer, TransferRefusal};
+
+/// Accounts and holds, with the rules that change them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    accounts: BTreeMap<AccountId, Account>,
+    holds: BTreeMap<HoldId, Hold>,
+}
+
+impl Ledger {
+    /// A ledger of these accounts and holds.
+    pub fn new(
+        accounts: impl IntoIterator<Item = Account>,
+        holds: impl IntoIterator<Item = Hold>,
+    ) -> Self {
+        Self {
+            accounts: accounts.into_iter().map(|a| (a.id, a)).collect(),
+            holds: holds.into_iter().map(|h| (h.id, h)).collect(),
+        }
+    }
+
+    /// The accounts, by number.
+    pub fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.values()
+    }
+
+    /// The holds, by id.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values()
+    }
+
+    /// One account.
+    pub fn account(&self, id: AccountId) -> Option<&Account> {
+        self.accounts.get(&id)
+    }
+
+    /// One hold.
+    pub fn hold(&self, id: HoldId) -> Option<&Hold> {
+        self.holds.get(&id)
+    }
+
+    /// Books a transfer.
+    pub fn transfer(&mut self, t: &Transfer) -> Result<(), TransferRefusal> {
+        if t.amount <= Micros::ZERO {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        if t.debit == t.credit {
+            return Err(TransferRefusal::SameAccount);
+        }
+        self.same_currency(&[t.debit, t.credit])?;
+        let debit = self.debited(t.debit, t.amount)?;
+        let credit = self.credited(t.credit, t.amount)?;
+        self.put([debit, credit]);
+        Ok(())
+    }
+
+    /// Sets money aside.
+    pub fn open_hold(&mut self, hold: Hold) -> Result<(), TransferRefusal> {
+        if hold.amount <= Micros::ZERO {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        let account = self.pending(hold.account, hold.amount)?;
+        self.put([account]);
+        self.holds.insert(hold.id, hold);
+        Ok(())
+    }
+
+    /// Sets more aside in an open hold.
+    pub fn raise_hold(&mut self, id: HoldId, more: Micros) -> Result<(), TransferRefusal> {
+        if more <= Micros::ZERO {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        let mut hold = self.open(id)?.clone();
+        hold.amount = hold.amount.plus(more)?;
+        let account = self.pending(hold.account, more)?;
+        self.put([account]);
+        self.holds.insert(id, hold);
+        Ok(())
+    }
+
+    /// An open hold does not expire by itself any more (its lease has started).
+    pub fn keep_hold(&mut self, id: HoldId) -> Result<(), TransferRefusal> {
+        let mut hold = self.open(id)?.clone();
+        hold.expires_at = None;
+        self.holds.insert(id, hold);
+        Ok(())
+    }
+
+    /// Books a charge out of its hold.
+    pub fn charge(&mut self, charge: &Charge) -> Result<(), TransferRefusal> {
+        let (due, to) = (charge.settlement.due, charge.accounts);
+        let zero = Micros::ZERO;
+        if due.gross < zero || due.fee < zero || due.tax < zero || due.fee > due.gross {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        self.same_currency(&[to.wallet, to.earned, to.fee, to.tax])?;
+        let mut hold = self.open(charge.hold)?.clone();
+        if hold.account != to.wallet {
+            return Err(TransferRefusal::HoldOfOther);
+        }
+        let pays = due.renter()?;
+        if pays > hold.remaining() {
+            return Err(TransferRefusal::ExceedsHold);
+        }
+        hold.posted = hold.posted.plus(pays)?;
+        let mut next = self.clone();
+        let mut wallet = next.get(to.wallet)?.clone();
+        wallet.debits = wallet.debits.plus(pays)?;
+        wallet.debits_pending = wallet.debits_pending.minus(pays)?;
+        next.put([wallet]);
+        for (account, amount) in [
+            (to.earned, due.provider()?),
+            (to.fee, due.fee),
+            (to.tax, due.tax),
+        ] {
+            let credited = next.credited(account, amount)?;
+            next.put([credited]);
+        }
+        next.holds.insert(hold.id, hold);
+        *self = next;
+        Ok(())
+    }
+
+    /// Releases what is left of a hold.
+    pub fn close_hold(&mut self, id: HoldId) -> Result<(), TransferRefusal> {
+        self.release(id, HoldState::Closed)
+    }
+
+    /// Releases a hold whose time is over at `now`.
+    pub fn expire_hold(&mut self, id: HoldId, now: Timestamp) -> Result<(), TransferRefusal> {
+        if !self.open(id)?.is_over(now) {
+            return Err(TransferRefusal::HoldNotOpen);
+        }
+        self.release(id, HoldState::Expired)
+    }
+
+    fn release(&mut self, id: HoldId, state: HoldState) -> Result<(), TransferRefusal> {
+        let mut hold = self.open(id)?.clone();
+        let mut account = self.get(hold.account)?.clone();
+        account.debits_pending = account.debits_pending.minus(hold.remaining())?;
+        hold.state = state;
+        self.put([account]);
+        self.holds.insert(id, hold);
+        Ok(())
+    }
+
+    fn get(&self, id: AccountId) -> Result<&Account, TransferRefusal> {
+        self.accounts
+            .get(&id)
+            .ok_or(TransferRefusal::AccountMissing)
+    }
+
+    fn open(&self, id: HoldId) -> Result<&Hold, TransferRefusal> {
+        let hold = self.holds.get(&id).ok_or(TransferRefusal::HoldMissing)?;
+        if hold.state == HoldState::Open {
+            Ok(hold)
+        } else {
+            Err(TransferRefusal::HoldNotOpen)
+        }
+    }
+
+    fn same_currency(&self, ids: &[AccountId]) -> Result<(), TransferRefusal> {
+        let mut currency = None;
+        for id in ids {
+            let this = self.get(*id)?.currency;
+            if currency.is_some_and(|c| c != this) {
+                return Err(TransferRefusal::CurrencyMismatch);
+            }
+            currency = Some(this);
+        }
+        Ok(())
+    }
+
+    fn debited(&self, id: AccountId, amount: Micros) -> Result<Account, TransferRefusal> {
+        let mut account = self.get(id)?.clone();
+        if account.code.is_constrained() && amount > account.available()? {
+            return Err(TransferRefusal::ExceedsCredits);
+        }
+        account.debits = account.debits.plus(amount)?;
+        Ok(account)
+    }
+
+    fn credited(&self, id: AccountId, amount: Micros) -> Result<Account, TransferRefusal> {
+        let mut account = self.get(id)?.clone();
+        account.credits = account.credits.plus(amount)?;
+        Ok(account)
+    }
+
+    fn pending(&self, id: AccountId, amount: Micros) -> Result<Account, TransferRefusal> {
+        let mut account = self.get(id)?.clone();
+        if account.code.is_constrained() && amount > account.available()? {
+            return Err(TransferRefusal::ExceedsCredits);
+        }
+        account.debits_pending = account.debits_pending.plus(amount)?;
+        Ok(account)
+    }
+
+    fn put<const N: usize>(&mut self, changed: [Account; N]) {
+        for account in changed {
+            self.accounts.insert(account.id, account);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
