@@ -16,7 +16,7 @@
 pub mod access;
 pub mod audit;
 pub mod clock;
-// pub mod gpu;
+pub mod gpu;
 pub mod id;
 pub mod lease;
 pub mod machine;
