@@ -1,0 +1,82 @@
+//! What a provider asks.
+
+use domain::id::{MachineId, OfferId, PartyId};
+use domain::money::Micros;
+
+/// The dearest GPU-hour that is taken for a price and not for a typing error: 1,000 major units.
+pub const GPU_HOUR_MAX: Micros = Micros::new(1_000_000_000);
+/// The dearest GiB-month: 100 major units.
+pub const GIB_MONTH_MAX: Micros = Micros::new(100_000_000);
+
+/// Terms of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferTerms {
+    /// Price of one GPU for one hour, on demand.
+    pub gpu_hour: Micros,
+    /// Lowest bid per GPU-hour; `None` = no interruptible leases.
+    pub bid_floor: Option<Micros>,
+    /// Price of one GiB of disk for a month of 730 hours.
+    pub storage_gib_month: Micros,
+    /// Smallest number of GPUs in a lease.
+    pub min_gpus: u16,
+    /// Largest number of GPUs in a lease.
+    pub max_gpus: u16,
+}
+
+/// A term that is not acceptable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferFault {
+    /// Not above zero, or above [`GPU_HOUR_MAX`].
+    Price,
+    /// Not above zero.
+    FloorTooLow,
+    /// Above the on-demand price.
+    FloorAbovePrice,
+    /// Negative, or above [`GIB_MONTH_MAX`].
+    StoragePrice,
+    /// Zero, or more than the largest.
+    MinGpus,
+    /// More than the machine has.
+    MaxGpus,
+}
+
+impl OfferTerms {
+    /// Checks the terms for a machine with `gpus` GPUs; the first fault in the order of the enum.
+    pub fn check(&self, gpus: u16) -> Result<(), OfferFault> {
+        if self.gpu_hour <= Micros::ZERO || self.gpu_hour > GPU_HOUR_MAX {
+            return Err(OfferFault::Price);
+        }
+        if self.bid_floor.is_some_and(|floor| floor <= Micros::ZERO) {
+            return Err(OfferFault::FloorTooLow);
+        }
+        if self.bid_floor.is_some_and(|floor| floor > self.gpu_hour) {
+            return Err(OfferFault::FloorAbovePrice);
+        }
+        if self.storage_gib_month < Micros::ZERO || self.storage_gib_month > GIB_MONTH_MAX {
+            return Err(OfferFault::StoragePrice);
+        }
+        if self.min_gpus == 0 || self.min_gpus > self.max_gpus {
+            return Err(OfferFault::MinGpus);
+        }
+        if self.max_gpus > gpus {
+            Err(OfferFault::MaxGpus)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// An offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its id.
+    pub id: OfferId,
+    /// Counts up with each change.
+    pub version: i64,
+    /// Who asks.
+    pub provider: PartyId,
+    /// For which machine.
+    pub machine: MachineId,
+    /// What is asked.
+    pub terms: OfferTerms,
+}
