@@ -1,6 +1,6 @@
 //! The book: all live offers with the facts of their machines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::id::{GpuId, OfferId};
 
@@ -93,5 +93,32 @@ impl Book {
     /// Takes a supply out.
     pub fn remove(&mut self, offer: OfferId) -> Option<Supply> {
         self.supplies.remove(&offer)
+    }
+
+    /// Marks GPUs of one offer as taken: all of them, or none and `false` if one is not there or
+    /// not free.
+    pub fn take(&mut self, offer: OfferId, gpus: &[GpuId]) -> bool {
+        self.turn(offer, gpus, false)
+    }
+
+    /// Marks taken GPUs as free again: all of them, or none and `false` if one is not there or free.
+    pub fn release(&mut self, offer: OfferId, gpus: &[GpuId]) -> bool {
+        self.turn(offer, gpus, true)
+    }
+
+    fn turn(&mut self, offer: OfferId, gpus: &[GpuId], free: bool) -> bool {
+        let Some(supply) = self.supplies.get_mut(&offer) else {
+            return false;
+        };
+        let wanted: BTreeSet<GpuId> = gpus.iter().copied().collect();
+        let fits = |s: &Slot| s.free != free && wanted.contains(&s.gpu);
+        // A GPU that is named twice is a caller's fault too: the counts differ.
+        if supply.slots.iter().filter(|s| fits(s)).count() != gpus.len() {
+            return false;
+        }
+        for slot in supply.slots.iter_mut().filter(|s| fits(s)) {
+            slot.free = free;
+        }
+        true
     }
 }

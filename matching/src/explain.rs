@@ -1,6 +1,7 @@
 //! Why this one, and why not the others.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use domain::id::OfferId;
 use domain::money::Micros;
@@ -18,8 +19,23 @@ pub struct Explanation {
     pub total: Micros,
     /// Free GPUs on the machine before.
     pub free_before: u16,
+    /// The next best offer and its all-in total, where offers were compared.
+    pub runner_up: Option<(OfferId, Micros)>,
     /// In words.
     pub why: String,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            chosen, total, why, ..
+        } = self;
+        write!(f, "{chosen} for {total} in all: {why}")?;
+        match self.runner_up {
+            Some((offer, total)) => write!(f, "; next best {offer} for {total}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// How many offers each constraint excludes.

@@ -20,5 +20,6 @@ pub mod explain;
 pub mod offer;
 pub mod plan;
 pub mod price;
+mod relax;
 pub mod request;
 pub mod score;

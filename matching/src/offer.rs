@@ -80,3 +80,69 @@ pub struct Offer {
     /// What is asked.
     pub terms: OfferTerms,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: OfferTerms = OfferTerms {
+        gpu_hour: Micros::new(2_000_000),
+        bid_floor: Some(Micros::new(2_000_000)),
+        storage_gib_month: GIB_MONTH_MAX,
+        min_gpus: 8,
+        max_gpus: 8,
+    };
+
+    fn check(change: fn(&mut OfferTerms)) -> Result<(), OfferFault> {
+        let mut terms = GOOD;
+        change(&mut terms);
+        terms.check(8)
+    }
+
+    #[test]
+    fn the_last_good_values_are_good() {
+        assert_eq!(check(|_| {}), Ok(()));
+        assert_eq!(check(|t| t.gpu_hour = GPU_HOUR_MAX), Ok(()));
+        assert_eq!(check(|t| t.bid_floor = None), Ok(()));
+        assert_eq!(check(|t| t.storage_gib_month = Micros::ZERO), Ok(()));
+        assert_eq!(check(|t| t.min_gpus = 1), Ok(()));
+    }
+
+    #[test]
+    fn the_first_bad_values_have_their_faults() {
+        use OfferFault as F;
+        let above = |most: Micros| Micros::new(most.get() + 1);
+        let (dear, disk) = (above(GPU_HOUR_MAX), above(GIB_MONTH_MAX));
+        let with = |terms: OfferTerms| terms.check(8);
+        assert_eq!(check(|t| t.gpu_hour = Micros::ZERO), Err(F::Price));
+        assert_eq!(
+            with(OfferTerms {
+                gpu_hour: dear,
+                ..GOOD
+            }),
+            Err(F::Price)
+        );
+        assert_eq!(
+            check(|t| t.bid_floor = Some(Micros::ZERO)),
+            Err(F::FloorTooLow)
+        );
+        assert_eq!(
+            check(|t| t.bid_floor = Some(Micros::new(2_000_001))),
+            Err(F::FloorAbovePrice)
+        );
+        assert_eq!(
+            check(|t| t.storage_gib_month = Micros::new(-1)),
+            Err(F::StoragePrice)
+        );
+        assert_eq!(
+            with(OfferTerms {
+                storage_gib_month: disk,
+                ..GOOD
+            }),
+            Err(F::StoragePrice)
+        );
+        assert_eq!(check(|t| t.min_gpus = 0), Err(F::MinGpus));
+        assert_eq!(check(|t| t.min_gpus = 9), Err(F::MinGpus));
+        assert_eq!(check(|t| t.max_gpus = 9), Err(F::MaxGpus));
+    }
+}

@@ -1,7 +1,5 @@
 //! Search and placement over the book.
 
-use std::collections::BTreeSet;
-
 use domain::id::{GpuId, MachineId, OfferId};
 use domain::money::MoneyError;
 
@@ -9,6 +7,7 @@ use crate::book::{Book, Supply};
 use crate::constraint::{Constraint, broken};
 use crate::explain::{Exclusions, Explanation, Relaxation};
 use crate::price::{AllIn, Size, all_in};
+use crate::relax::relaxations;
 use crate::request::Request;
 use crate::score::{compare, pick};
 
@@ -62,6 +61,15 @@ pub enum Miss {
     /// It does not fit; at least one constraint.
     Broken(Vec<Constraint>),
     /// The price does not fit into 64 bits.
+    Price,
+}
+
+/// Why a request finds no place at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing fits: what excluded the live offers, and what would do.
+    NoFit(Found),
+    /// A price does not fit into 64 bits.
     Price,
 }
 
@@ -133,6 +141,7 @@ pub fn place(supply: Option<&Supply>, request: &Request, version: i64) -> Result
         version,
         total: price.total,
         free_before: supply.free(),
+        runner_up: None,
         why: "the quoted offer: GPUs from the smallest island that holds them all".to_owned(),
     };
     Ok(Placement {
@@ -144,101 +153,20 @@ pub fn place(supply: Option<&Supply>, request: &Request, version: i64) -> Result
     })
 }
 
-/// For each bound field, the nearest value that would find something, all else unchanged.
-fn relaxations(book: &Book, request: &Request) -> Vec<Relaxation> {
-    let bound = [
-        Constraint::Price,
-        Constraint::Model,
-        Constraint::FreeGpus,
-        Constraint::Chunk,
-        Constraint::Disk,
-        Constraint::Simulated,
-        Constraint::Country,
-    ];
-    let tried = bound.into_iter().filter_map(|constraint| {
-        // Only offers that break nothing else can be won by relaxing one field.
-        let near: Vec<&Supply> = book
-            .iter()
-            .filter(|s| broken(s, request) == [constraint])
-            .collect();
-        let (from, to, relaxed) = relaxed(constraint, &near, request)?;
-        let offers = book
-            .iter()
-            .filter(|s| broken(s, &relaxed).is_empty())
-            .count();
-        let offers = u32::try_from(offers).unwrap_or(u32::MAX);
-        (offers > 0).then_some(Relaxation {
-            constraint,
-            from,
-            to,
-            offers,
-        })
-    });
-    tried.collect()
-}
-
-/// The request relaxed just so far that one of `near` fits, with the field's old and new value.
-fn relaxed(
-    constraint: Constraint,
-    near: &[&Supply],
-    request: &Request,
-) -> Option<(String, String, Request)> {
-    let text = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
-    let base = request.clone();
-    match constraint {
-        Constraint::Price => {
-            let least = near.iter().map(|s| s.offer.terms.gpu_hour).min()?;
-            let from = request
-                .max_gpu_hour
-                .map(|m| m.to_string())
-                .unwrap_or_default();
-            Some((
-                from,
-                least.to_string(),
-                Request {
-                    max_gpu_hour: Some(least),
-                    ..base
-                },
-            ))
-        }
-        Constraint::Model => {
-            let models: BTreeSet<String> = near.iter().map(|s| s.model.clone()).collect();
-            let (from, to) = (text(&request.models), text(&models));
-            (!models.is_empty()).then_some((from, to, Request { models, ..base }))
-        }
-        Constraint::FreeGpus | Constraint::Chunk => {
-            let counts = near.iter().map(|s| s.free().min(s.offer.terms.max_gpus));
-            let count = counts.filter(|n| *n > 0 && *n < request.count).max()?;
-            let (from, to) = (request.count.to_string(), count.to_string());
-            Some((from, to, Request { count, ..base }))
-        }
-        Constraint::Disk => {
-            let most = near.iter().map(|s| s.disk_free_gib).max()?;
-            let disk_gib = u32::try_from(most).unwrap_or(u32::MAX);
-            let (from, to) = (request.disk_gib.to_string(), disk_gib.to_string());
-            Some((from, to, Request { disk_gib, ..base }))
-        }
-        Constraint::Simulated => {
-            let relaxed = Request {
-                simulated: true,
-                ..base
-            };
-            (!near.is_empty()).then_some(("false".to_owned(), "true".to_owned(), relaxed))
-        }
-        Constraint::Country => {
-            let relaxed = Request {
-                countries: BTreeSet::new(),
-                ..base
-            };
-            let from = text(&request.countries);
-            (!near.is_empty()).then_some((from, "any".to_owned(), relaxed))
-        }
-        Constraint::Bookable
-        | Constraint::GpuMemory
-        | Constraint::CpuCores
-        | Constraint::Ram
-        | Constraint::NotCountry => None,
-    }
+/// Places a request on the first offer that [`search`] would name, with the second as runner-up.
+pub fn place_best(book: &Book, request: &Request) -> Result<Placement, Refused> {
+    let found = search(book, request).map_err(|_out_of_range| Refused::Price)?;
+    let Some(best) = found.matches.first() else {
+        return Err(Refused::NoFit(found));
+    };
+    let Ok(mut placement) = place(Some(&best.supply), request, best.supply.offer.version) else {
+        return Err(Refused::NoFit(found));
+    };
+    let next = found.matches.get(1);
+    placement.explanation.runner_up = next.map(|m| (m.supply.offer.id, m.price.total));
+    "the first in the wanted order; ties by whole island, fewest GPUs left, older offer"
+        .clone_into(&mut placement.explanation.why);
+    Ok(placement)
 }
 
 #[cfg(test)]

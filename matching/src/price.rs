@@ -57,8 +57,12 @@ fn share(amount: Micros, bps: u32) -> Result<Micros, MoneyError> {
     Micros::from_wide(product.ok_or(MoneyError::OutOfRange)?.div_euclid(10_000))
 }
 
-/// The all-in price of `size` at `terms`.
+/// The all-in price of `size` at `terms`. [`MoneyError::OutOfRange`]: a negative duration, or an
+/// amount beyond 64 bits (not for terms and requests that passed their checks).
 pub fn all_in(terms: &OfferTerms, size: Size, fees: Fees) -> Result<AllIn, MoneyError> {
+    if size.duration_ms < 0 {
+        return Err(MoneyError::OutOfRange);
+    }
     let gpu = Rate {
         price: terms.gpu_hour,
         per: Period::Hour,

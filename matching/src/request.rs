@@ -2,9 +2,34 @@
 
 use std::collections::BTreeSet;
 
-use domain::money::Micros;
+use domain::money::{Micros, Period};
 
 use crate::price::Fees;
+
+/// The longest duration that is priced: 8,760 hours. With [`DISK_MAX_GIB`] and the limits of
+/// [`crate::offer`] no price leaves 64 bits.
+pub const DURATION_MAX_MS: i64 = 31_536_000_000;
+/// The largest disk: 1 PiB.
+pub const DISK_MAX_GIB: u32 = 1_048_576;
+/// All of an amount, in 1/10,000.
+const WHOLE_BPS: u32 = 10_000;
+
+/// A field of a request that is not acceptable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestFault {
+    /// No GPU.
+    Count,
+    /// More than [`DISK_MAX_GIB`].
+    Disk,
+    /// Not above zero, or more than [`DURATION_MAX_MS`].
+    Duration,
+    /// A country that is not two upper-case ASCII letters (ISO 3166-1 alpha-2).
+    Country,
+    /// A ceiling that is not above zero.
+    Ceiling,
+    /// Fee or tax above 10,000.
+    Fees,
+}
 
 /// An order of results; later keys decide ties of earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +83,7 @@ impl Request {
             min_cpu_cores: None,
             min_ram_mib: None,
             disk_gib: 10,
-            duration_ms: domain::money::Period::Hour.millis(),
+            duration_ms: Period::Hour.millis(),
             countries: BTreeSet::new(),
             not_countries: BTreeSet::new(),
             max_gpu_hour: None,
@@ -66,5 +91,32 @@ impl Request {
             fees,
             sort: Vec::new(),
         }
+    }
+
+    /// Checks the fields by themselves; the first fault in the order of the enum.
+    pub fn check(&self) -> Result<(), RequestFault> {
+        let is_code = |c: &String| c.len() == 2 && c.bytes().all(|b| b.is_ascii_uppercase());
+        let mut countries = self.countries.iter().chain(&self.not_countries);
+        let tests = [
+            (self.count > 0, RequestFault::Count),
+            (self.disk_gib <= DISK_MAX_GIB, RequestFault::Disk),
+            (
+                (1..=DURATION_MAX_MS).contains(&self.duration_ms),
+                RequestFault::Duration,
+            ),
+            (countries.all(is_code), RequestFault::Country),
+            (
+                self.max_gpu_hour.is_none_or(|most| most > Micros::ZERO),
+                RequestFault::Ceiling,
+            ),
+            (
+                self.fees.fee_bps <= WHOLE_BPS && self.fees.tax_bps <= WHOLE_BPS,
+                RequestFault::Fees,
+            ),
+        ];
+        tests
+            .into_iter()
+            .find(|(holds, _)| !holds)
+            .map_or(Ok(()), |(_, fault)| Err(fault))
     }
 }

@@ -38,6 +38,16 @@ pub fn pick(supply: &Supply, count: u16) -> Option<Vec<GpuId>> {
     (picked.len() == count).then_some(picked)
 }
 
+/// Would `count` GPUs of this machine lie on more than one island?
+fn splits(supply: &Supply, count: u16) -> bool {
+    let mut islands: BTreeMap<u16, usize> = BTreeMap::new();
+    for slot in supply.slots.iter().filter(|s| s.free) {
+        let size = islands.entry(slot.island).or_default();
+        *size = size.saturating_add(1);
+    }
+    islands.values().all(|size| *size < usize::from(count))
+}
+
 /// Orders two fitting supplies for a request, given their all-in totals.
 pub fn compare(request: &Request, a: (&Supply, Micros), b: (&Supply, Micros)) -> Ordering {
     let default = [SortKey::Price];
@@ -53,7 +63,9 @@ pub fn compare(request: &Request, a: (&Supply, Micros), b: (&Supply, Micros)) ->
             SortKey::GpuMemory => b.0.gpu_memory_mib.cmp(&a.0.gpu_memory_mib),
         })
         .fold(Ordering::Equal, Ordering::then)
-        // Equal to the renter: the machine that is left with the fewest free GPUs, then the older offer.
+        // Equal in price: one island before several, then the machine that is left with the fewest
+        // free GPUs, then the older offer.
+        .then_with(|| splits(a.0, request.count).cmp(&splits(b.0, request.count)))
         .then(a.0.free().cmp(&b.0.free()))
         .then(a.0.offer.id.cmp(&b.0.offer.id))
 }

@@ -1,15 +1,18 @@
-//! Search and placement against a naive evaluator that is written from the request's documentation.
+//! Search, placement and proposals by example; the properties are in `properties`.
+
+use std::collections::BTreeSet;
 
 use domain::id::PartyId;
 use domain::money::Micros;
-use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
 use crate::book::Slot;
 use crate::offer::{Offer, OfferTerms};
 use crate::price::Fees;
-use crate::request::SortKey;
+use crate::request::{DISK_MAX_GIB, DURATION_MAX_MS, RequestFault, SortKey};
+
+mod properties;
 
 const FEES: Fees = Fees {
     fee_bps: 500,
@@ -129,127 +132,160 @@ fn nothing_found_names_what_binds_and_what_would_do() {
         },
     )
     .unwrap();
-    assert!(many.relaxations.is_empty() || many.relaxations.iter().all(|r| r.offers > 0));
+    let counts: Vec<_> = many
+        .relaxations
+        .iter()
+        .map(|r| (r.from.as_str(), r.to.as_str(), r.offers))
+        .collect();
+    assert_eq!(counts, [("4", "2", 1)]);
 }
 
-fn any_supply() -> impl Strategy<Value = Supply> {
-    let facts = (
-        any::<bool>(),
-        any::<bool>(),
-        0usize..3,
-        1i64..5,
-        0u64..4,
-        0usize..3,
+#[test]
+fn a_lease_below_the_smallest_size_is_told_the_smallest_size() {
+    let mut s = supply(1, &[(0, true); 8]);
+    s.offer.terms.min_gpus = 4;
+    let found = search(&Book::new([s]), &request()).unwrap();
+    assert_eq!(found.excluded.binding(), Some(Constraint::Chunk));
+    assert_eq!(
+        (
+            found.relaxations[0].from.as_str(),
+            found.relaxations[0].to.as_str()
+        ),
+        ("1", "4")
     );
-    (
-        1u128..1_000,
-        prop::collection::vec((0u16..3, any::<bool>()), 1..9),
-        facts,
-    )
-        .prop_map(
-            |(n, slots, (bookable, simulated, model, price, disk, country))| {
-                let mut s = supply(n, &slots);
-                s.bookable = bookable;
-                s.simulated = simulated;
-                s.model = ["h100-sxm-80gb", "a100-sxm4-80gb", "l4"][model].to_owned();
-                s.gpu_memory_mib = [81_920, 81_920, 24_576][model];
-                s.offer.terms.gpu_hour = Micros::new(price * 1_000_000);
-                s.disk_free_gib = disk * 10;
-                s.country = [None, Some("DE"), Some("US")][country].map(str::to_owned);
-                s
-            },
-        )
 }
 
-fn any_request() -> impl Strategy<Value = Request> {
-    let wants = (
-        0usize..4,
-        1u16..9,
-        prop::option::of(20_000u32..90_000),
-        prop::option::of(1i64..5),
+#[test]
+fn equal_prices_go_to_a_whole_island_then_to_the_smallest_leftover() {
+    let two = Request {
+        count: 2,
+        ..request()
+    };
+    // 1: two GPUs on two islands. 2: four on one. 3: three on one.
+    let split = supply(1, &[(0, true), (1, true)]);
+    let (large, small) = (supply(2, &[(0, true); 4]), supply(3, &[(0, true); 3]));
+    let best = place_best(
+        &Book::new([split.clone(), large.clone(), small.clone()]),
+        &two,
+    )
+    .unwrap();
+    assert_eq!(
+        (best.offer, best.explanation.runner_up.unwrap().0),
+        (small.offer.id, large.offer.id)
     );
-    let place = (0usize..3, 0usize..3, any::<bool>(), 1u32..40, 0usize..3);
-    (wants, place).prop_map(
-        |((model, count, memory, price), (inside, outside, simulated, disk_gib, sort))| {
-            let set =
-                |n: usize, all: [&str; 2]| all.iter().take(n).map(|s| (*s).to_owned()).collect();
-            Request {
-                models: set(model.min(2), ["h100-sxm-80gb", "l4"]),
-                count,
-                min_gpu_memory_mib: memory,
-                countries: set(inside, ["DE", "US"]),
-                not_countries: set(outside.min(1), ["US", "DE"]),
-                max_gpu_hour: price.map(|p| Micros::new(p * 1_000_000)),
-                simulated,
-                disk_gib,
-                sort: vec![[SortKey::Price, SortKey::PricePerGpuHour, SortKey::GpuMemory][sort]],
-                ..request()
-            }
-        },
-    )
+    assert!(best.explanation.to_string().contains("next best"));
+    assert_eq!(
+        place_best(&Book::new([split]), &two)
+            .unwrap()
+            .explanation
+            .runner_up,
+        None
+    );
+    assert!(matches!(
+        place_best(&Book::default(), &two),
+        Err(Refused::NoFit(_))
+    ));
 }
 
-/// Written from the docs of `Request`, field by field, without `constraint`.
-fn naive(s: &Supply, r: &Request) -> bool {
-    let free = s.slots.iter().filter(|x| x.free).count();
-    let country = s.country.clone().unwrap_or_default();
-    s.bookable
-        && (!s.simulated || r.simulated)
-        && (r.models.is_empty() || r.models.iter().any(|m| *m == s.model))
-        && free >= usize::from(r.count)
-        && r.count >= s.offer.terms.min_gpus
-        && r.count <= s.offer.terms.max_gpus
-        && s.gpu_memory_mib >= r.min_gpu_memory_mib.unwrap_or(0)
-        && (r.countries.is_empty() || r.countries.contains(&country))
-        && (r.not_countries.is_empty()
-            || (!country.is_empty() && !r.not_countries.contains(&country)))
-        && s.offer.terms.gpu_hour.get() <= r.max_gpu_hour.map_or(i64::MAX, Micros::get)
-        && s.disk_free_gib >= u64::from(r.disk_gib)
+#[test]
+fn a_request_is_checked_field_by_field() {
+    let faulty = |change: fn(&mut Request)| {
+        let mut r = request();
+        change(&mut r);
+        r.check()
+    };
+    assert_eq!(request().check(), Ok(()));
+    for (got, fault) in [
+        (faulty(|r| r.count = 0), RequestFault::Count),
+        (
+            faulty(|r| r.disk_gib = DISK_MAX_GIB + 1),
+            RequestFault::Disk,
+        ),
+        (faulty(|r| r.duration_ms = 0), RequestFault::Duration),
+        (
+            faulty(|r| r.duration_ms = DURATION_MAX_MS + 1),
+            RequestFault::Duration,
+        ),
+        (
+            faulty(|r| r.countries = ["de".to_owned()].into()),
+            RequestFault::Country,
+        ),
+        (
+            faulty(|r| r.not_countries = ["DEU".to_owned()].into()),
+            RequestFault::Country,
+        ),
+        (
+            faulty(|r| r.max_gpu_hour = Some(Micros::ZERO)),
+            RequestFault::Ceiling,
+        ),
+        (faulty(|r| r.fees.tax_bps = 10_001), RequestFault::Fees),
+    ] {
+        assert_eq!(got, Err(fault));
+    }
 }
 
-proptest! {
-    #[test]
-    fn search_is_sound_and_complete(
-        supplies in prop::collection::vec(any_supply(), 0..20),
-        r in any_request(),
-    ) {
-        let book = Book::new(supplies);
-        let found = search(&book, &r).unwrap();
-        prop_assert_eq!(&found, &search(&book, &r).unwrap());
-        let ids: BTreeSet<OfferId> = found.matches.iter().map(|m| m.supply.offer.id).collect();
-        let expected: BTreeSet<OfferId> = book.iter().filter(|s| naive(s, &r)).map(|s| s.offer.id).collect();
-        prop_assert_eq!(ids, expected);
-        prop_assert_eq!(found.considered, book.len());
-        if found.matches.is_empty() && !book.is_empty() {
-            prop_assert!(found.excluded.binding().is_some());
-        }
-        if r.sort == [SortKey::Price] {
-            prop_assert!(found.matches.windows(2).all(|w| w[0].price.total <= w[1].price.total));
-        }
-    }
+#[test]
+fn each_sort_key_orders_as_documented() {
+    let mut cheap = supply(1, &[(0, true)]);
+    cheap.offer.terms.gpu_hour = Micros::new(1_000_000);
+    cheap.offer.terms.storage_gib_month = Micros::new(100_000_000);
+    cheap.gpu_memory_mib = 24_576;
+    let dear = supply(2, &[(0, true)]);
+    let book = Book::new([cheap.clone(), dear.clone()]);
+    let first = |sort: Vec<SortKey>| {
+        let asked = Request {
+            sort,
+            disk_gib: 100,
+            ..request()
+        };
+        search(&book, &asked).unwrap().matches[0].supply.offer.id
+    };
+    // The dear disk makes the cheap GPU the dearer lease.
+    assert_eq!(first(vec![]), dear.offer.id);
+    assert_eq!(first(vec![SortKey::Price]), dear.offer.id);
+    assert_eq!(first(vec![SortKey::PricePerGpuHour]), cheap.offer.id);
+    assert_eq!(first(vec![SortKey::GpuMemory]), dear.offer.id);
+    assert_eq!(
+        first(vec![SortKey::GpuMemory, SortKey::PricePerGpuHour]),
+        dear.offer.id
+    );
+}
 
-    #[test]
-    fn placement_takes_free_gpus_of_one_machine(s in any_supply(), r in any_request()) {
-        match place(Some(&s), &r, 1) {
-            Ok(p) => {
-                prop_assert!(naive(&s, &r));
-                let distinct: BTreeSet<_> = p.gpus.iter().collect();
-                prop_assert_eq!(distinct.len(), usize::from(r.count));
-                for gpu in &p.gpus {
-                    prop_assert!(s.slots.iter().any(|x| x.gpu == *gpu && x.free));
-                }
-                // If one island can hold it, it is not spread over two.
-                let island = |g: &GpuId| s.slots.iter().find(|x| x.gpu == *g).unwrap().island;
-                let used: BTreeSet<u16> = p.gpus.iter().map(island).collect();
-                let holds = (0..3u16).any(|i| {
-                    s.slots.iter().filter(|x| x.free && x.island == i).count() >= usize::from(r.count)
-                });
-                prop_assert!(!holds || used.len() == 1);
-            }
-            Err(Miss::Broken(faults)) => {
-                prop_assert!(!faults.is_empty() && !naive(&s, &r));
-            }
-            Err(other) => prop_assert!(false, "{:?}", other),
-        }
+#[test]
+fn the_nearest_offer_is_proposed_and_only_if_one_change_is_enough() {
+    let priced = |n, dollars: i64, country: &str| {
+        let mut s = supply(n, &[(0, true)]);
+        s.offer.terms.gpu_hour = Micros::new(dollars * 1_000_000);
+        s.country = Some(country.to_owned());
+        s
+    };
+    // The cheapest is in a country to avoid: no price alone wins it.
+    let book = Book::new([priced(1, 2, "US"), priced(2, 3, "DE"), priced(3, 4, "DE")]);
+    let asked = Request {
+        max_gpu_hour: Some(Micros::new(1_000_000)),
+        not_countries: ["US".to_owned()].into(),
+        ..request()
+    };
+    let found = search(&book, &asked).unwrap();
+    let told: Vec<_> = found
+        .relaxations
+        .iter()
+        .map(|r| (r.constraint, r.to.as_str(), r.offers))
+        .collect();
+    assert_eq!(told, [(Constraint::Price, "3.000000", 1)]);
+}
+
+#[test]
+fn what_excludes_alone_binds_before_what_excludes_often() {
+    let mut excluded = Exclusions::default();
+    for _ in 0..3 {
+        excluded.add(&[Constraint::Model, Constraint::Price]);
     }
+    assert_eq!(excluded.binding(), Some(Constraint::Model));
+    excluded.add(&[Constraint::Disk]);
+    assert_eq!(excluded.binding(), Some(Constraint::Disk));
+    assert_eq!(
+        excluded.counts().map(|(_, n)| n).collect::<Vec<_>>(),
+        [3, 3, 1]
+    );
 }
