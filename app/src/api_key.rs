@@ -43,10 +43,17 @@ pub async fn create(
     let now = cx.now();
     let scopes = input.scopes.unwrap_or_else(|| caller.actor.scopes.clone());
     if !scopes.is_subset(&caller.actor.scopes) {
-        return Err(Error::refused(Code::Forbidden, "A key cannot have a scope that you lack."));
+        return Err(Error::refused(
+            Code::Forbidden,
+            "A key cannot have a scope that you lack.",
+        ));
     }
     if input.expires_at.is_some_and(|end| end <= now) {
-        return Err(Error::field("/expires_at", "in_the_past", "The end must be in the future."));
+        return Err(Error::field(
+            "/expires_at",
+            "in_the_past",
+            "The end must be in the future.",
+        ));
     }
     let key = store::api_key::ApiKeyRecord {
         id: ApiKeyId::from_uuid(cx.id()),
@@ -64,8 +71,11 @@ pub async fn create(
     let once = &once;
     mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
         store::api_key::insert(tx, key, hash).await?;
-        let what =
-            Audited { action: "api_key.create", object: key.id.to_string(), reason: "by request" };
+        let what = Audited {
+            action: "api_key.create",
+            object: key.id.to_string(),
+            reason: "by request",
+        };
         store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
         Ok(key.clone())
     })
@@ -76,9 +86,10 @@ pub async fn create(
 fn maker(caller: &Caller) -> Result<UserId, Error> {
     match caller.actor.who {
         ActorRef::User(user) => Ok(user),
-        ActorRef::ApiKey(_) | ActorRef::Machine(_) | ActorRef::Market => {
-            Err(Error::refused(Code::Forbidden, "Log in as a person to make API keys."))
-        }
+        ActorRef::ApiKey(_) | ActorRef::Machine(_) | ActorRef::Market => Err(Error::refused(
+            Code::Forbidden,
+            "Log in as a person to make API keys.",
+        )),
     }
 }
 
@@ -101,7 +112,11 @@ pub async fn revoke(cx: &Cx, caller: &Caller, id: ApiKeyId) -> Result<ApiKeyView
             let key = store::api_key::revoke(tx, party, id, now)
                 .await?
                 .ok_or_else(|| Error::not_found("API key"))?;
-            let what = Audited { action: "api_key.revoke", object: id.to_string(), reason: "by request" };
+            let what = Audited {
+                action: "api_key.revoke",
+                object: id.to_string(),
+                reason: "by request",
+            };
             store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
             Ok(key)
         })

@@ -259,7 +259,11 @@ where
             .db
             .write::<_, Error, _>(async |tx: &mut Tx| Ok(render(&work(tx).await?)))
             .await?;
-        return Ok(Answer { status: once.status, body, replayed: false });
+        return Ok(Answer {
+            status: once.status,
+            body,
+            replayed: false,
+        });
     };
     let key = store::idempotency::OnceKey {
         party: caller.map(|c| c.actor.party),
@@ -274,5 +278,9 @@ where
             Ok(render(&work(tx).await?))
         })
         .await?;
-    Ok(Answer { status: done.status, body: done.body, replayed: done.replayed })
+    Ok(Answer {
+        status: done.status,
+        body: done.body,
+        replayed: done.replayed,
+    })
 }

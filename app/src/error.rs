@@ -61,13 +61,20 @@ impl Error {
 
     /// 404 for `what`.
     pub fn not_found(what: &str) -> Self {
-        Self::refused(Code::NotFound, format!("There is no such {what}, or it is not yours."))
+        Self::refused(
+            Code::NotFound,
+            format!("There is no such {what}, or it is not yours."),
+        )
     }
 
     /// 422 for one field.
     pub fn field(pointer: &str, code: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let fault = FieldFault { pointer: pointer.to_owned(), code, detail: detail.clone() };
+        let fault = FieldFault {
+            pointer: pointer.to_owned(),
+            code,
+            detail: detail.clone(),
+        };
         Self::refused(Code::InvalidField, format!("{pointer}: {detail}")).with_fields(vec![fault])
     }
 
@@ -159,6 +166,18 @@ impl From<StoreError> for Error {
 
 impl From<MoneyError> for Error {
     fn from(_cause: MoneyError) -> Self {
-        Self::refused(Code::AmountOutOfRange, "An amount is too large to be booked.")
+        Self::refused(
+            Code::AmountOutOfRange,
+            "An amount is too large to be booked.",
+        )
+    }
+}
+
+impl store::error::Retryable for Error {
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Store(cause) => cause.retryable(),
+            Self::Refused(_) | Self::Fault(_) => false,
+        }
     }
 }

@@ -106,7 +106,10 @@ pub async fn create_token(
             reason: "by request",
         };
         store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
-        Ok(TokenView { id: record.id, expires_at: record.expires_at })
+        Ok(TokenView {
+            id: record.id,
+            expires_at: record.expires_at,
+        })
     })
     .await
 }
@@ -127,9 +130,14 @@ pub async fn enroll(
                 .await?
                 .ok_or_else(unknown_token)?;
             if let Some(id) = token.machine {
-                let machine = store::machine::get(tx, id).await?.ok_or_else(unknown_token)?;
+                let machine = store::machine::get(tx, id)
+                    .await?
+                    .ok_or_else(unknown_token)?;
                 if machine.public_key == *key {
-                    return Ok(EnrolledView { machine: id, name: machine.name });
+                    return Ok(EnrolledView {
+                        machine: id,
+                        name: machine.name,
+                    });
                 }
                 return Err(spent("The token was used by another machine."));
             }
@@ -148,14 +156,18 @@ pub async fn enroll(
             line.party = Some(token.party);
             line.request_id = Some(request_id.to_owned());
             store::audit::insert(tx, &line).await?;
-            Ok(EnrolledView { machine: fresh, name: machine.name })
+            Ok(EnrolledView {
+                machine: fresh,
+                name: machine.name,
+            })
         })
         .await
         .map_err(|error| match error.constraint() {
-            Some(store::error::Constraint::MachineKey) => {
-                Error::refused(Code::EnrollmentSpent, "This key belongs to another machine.")
-                    .suggesting("Start the agent with an empty --state directory.")
-            }
+            Some(store::error::Constraint::MachineKey) => Error::refused(
+                Code::EnrollmentSpent,
+                "This key belongs to another machine.",
+            )
+            .suggesting("Start the agent with an empty --state directory."),
             _ => error,
         })
 }
@@ -194,11 +206,18 @@ pub async fn list(cx: &Cx, caller: &Caller, page: Page) -> Result<Paged<MachineV
                 .rows
                 .into_iter()
                 .map(|machine| {
-                    let own = gpus.iter().filter(|g| g.machine == machine.id).cloned().collect();
+                    let own = gpus
+                        .iter()
+                        .filter(|g| g.machine == machine.id)
+                        .cloned()
+                        .collect();
                     MachineView { machine, gpus: own }
                 })
                 .collect();
-            Ok(Paged { rows, next: found.next })
+            Ok(Paged {
+                rows,
+                next: found.next,
+            })
         })
         .await
 }
@@ -216,13 +235,18 @@ pub async fn act(
     let answer = mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
         let mut machine = own(store::machine::get_for_update(tx, id).await?, caller)?;
         allowed_now(tx, &machine, act).await?;
-        machine.state = machine.state.after(act.event()).map_err(|illegal| {
-            Error::refused(Code::MachineState, format!("{illegal}."))
-        })?;
+        machine.state = machine
+            .state
+            .after(act.event())
+            .map_err(|illegal| Error::refused(Code::MachineState, format!("{illegal}.")))?;
         machine.state_reason = reason.clone();
         machine.listed_before = machine.state == MachineState::Listed;
         let machine = store::machine::save(tx, &machine).await?;
-        let what = Audited { action: act.audited(), object: id.to_string(), reason };
+        let what = Audited {
+            action: act.audited(),
+            object: id.to_string(),
+            reason,
+        };
         store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
         view(tx, machine).await
     })
@@ -232,14 +256,26 @@ pub async fn act(
 }
 
 async fn allowed_now(tx: &mut Tx, machine: &MachineRecord, act: MachineAct) -> Result<(), Error> {
-    if act == MachineAct::List && store::offer::live_of_machine(tx, machine.id).await?.is_none() {
-        return Err(Error::refused(Code::MachineState, "The machine has no offer.")
-            .suggesting("Create one with POST /v1/offers."));
+    if act == MachineAct::List
+        && store::offer::live_of_machine(tx, machine.id)
+            .await?
+            .is_none()
+    {
+        return Err(
+            Error::refused(Code::MachineState, "The machine has no offer.")
+                .suggesting("Create one with POST /v1/offers."),
+        );
     }
     let retiring = act == MachineAct::Retire;
-    if retiring && !store::lease::live_of_machine(tx, machine.id).await?.is_empty() {
-        return Err(Error::refused(Code::MachineState, "A lease still lives on the machine.")
-            .suggesting("Drain it first; it can retire when the last lease has ended."));
+    if retiring
+        && !store::lease::live_of_machine(tx, machine.id)
+            .await?
+            .is_empty()
+    {
+        return Err(
+            Error::refused(Code::MachineState, "A lease still lives on the machine.")
+                .suggesting("Drain it first; it can retire when the last lease has ended."),
+        );
     }
     Ok(())
 }

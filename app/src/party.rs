@@ -114,21 +114,34 @@ pub async fn credentials(cx: &Cx, email: &str) -> Result<Option<LoginView>, Erro
     let email = &email;
     let user = cx
         .db
-        .read::<_, Error, _>(async |ro: &mut store::db::Ro| Ok(store::party::user_by_email(ro, email).await?))
+        .read::<_, Error, _>(async |ro: &mut store::db::Ro| {
+            Ok(store::party::user_by_email(ro, email).await?)
+        })
         .await?;
-    Ok(user.map(|u| LoginView { user: u.id, password_hash: u.password_hash }))
+    Ok(user.map(|u| LoginView {
+        user: u.id,
+        password_hash: u.password_hash,
+    }))
 }
 
 fn person(user: UserId, party: PartyId, role: Role, staff: Option<StaffRole>) -> Actor {
     let scopes = Scope::of(role).iter().copied().collect();
-    Actor { who: ActorRef::User(user), party, role, scopes, staff }
+    Actor {
+        who: ActorRef::User(user),
+        party,
+        role,
+        scopes,
+        staff,
+    }
 }
 
 /// The actor that a logged-in user is.
 pub async fn actor_of_user(cx: &Cx, user: UserId) -> Result<Option<Actor>, Error> {
     let member = cx
         .db
-        .read::<_, Error, _>(async |ro: &mut store::db::Ro| Ok(store::party::membership(ro, user).await?))
+        .read::<_, Error, _>(async |ro: &mut store::db::Ro| {
+            Ok(store::party::membership(ro, user).await?)
+        })
         .await?;
     Ok(member.map(|m| person(user, m.party, m.role, m.staff)))
 }
@@ -149,7 +162,10 @@ pub async fn actor_of_key(cx: &Cx, secret_hash: &[u8]) -> Result<Option<Actor>, 
     if expired || key.key.revoked_at.is_some() {
         return Ok(None);
     }
-    let stale = key.key.last_used_at.is_none_or(|used| now.since(used).secs() >= 60);
+    let stale = key
+        .key
+        .last_used_at
+        .is_none_or(|used| now.since(used).secs() >= 60);
     if stale {
         let id = key.key.id;
         cx.db
@@ -171,7 +187,9 @@ pub async fn me(cx: &Cx, caller: &Caller) -> Result<MeView, Error> {
     let party = caller.actor.party;
     let name = cx
         .db
-        .read::<_, Error, _>(async |ro: &mut store::db::Ro| Ok(store::party::party_name(ro, party).await?))
+        .read::<_, Error, _>(async |ro: &mut store::db::Ro| {
+            Ok(store::party::party_name(ro, party).await?)
+        })
         .await?
         .ok_or_else(|| Error::not_found("party"))?;
     Ok(MeView::of(caller.actor.clone(), name))
@@ -179,8 +197,17 @@ pub async fn me(cx: &Cx, caller: &Caller) -> Result<MeView, Error> {
 
 /// Who a user is, after log-in.
 pub async fn me_of_user(cx: &Cx, user: UserId) -> Result<MeView, Error> {
-    let actor = actor_of_user(cx, user).await?.ok_or(Error::Fault("a user without a party"))?;
-    me(cx, &Caller { actor, request_id: String::new() }).await
+    let actor = actor_of_user(cx, user)
+        .await?
+        .ok_or(Error::Fault("a user without a party"))?;
+    me(
+        cx,
+        &Caller {
+            actor,
+            request_id: String::new(),
+        },
+    )
+    .await
 }
 
 /// Gives a person a role for the operator, with a reason on the record.
@@ -196,7 +223,11 @@ pub async fn grant(cx: &Cx, email: &str, role: StaffRole, reason: &str) -> Resul
             let user = store::party::set_staff_role(tx, email, role)
                 .await?
                 .ok_or_else(|| Error::not_found("user"))?;
-            let what = Audited { action: "staff.grant", object: user.to_string(), reason };
+            let what = Audited {
+                action: "staff.grant",
+                object: user.to_string(),
+                reason,
+            };
             store::audit::insert(tx, &cx.audit_by(ActorRef::Market, now, what)).await?;
             Ok(user)
         })

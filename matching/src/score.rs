@@ -11,10 +11,10 @@ use crate::request::{Request, SortKey};
 
 /// Picks `count` free GPUs: from the smallest island that holds them all, so that large islands stay
 /// whole; else from the fullest islands first, so that few are touched. By index within an island.
-pub fn pick(supply: &Supply, count: u16) -> Option<Vec<GpuId>> {
+pub fn pick(slots: &[Slot], count: u16) -> Option<Vec<GpuId>> {
     let count = usize::from(count);
     let mut islands: BTreeMap<u16, Vec<&Slot>> = BTreeMap::new();
-    for slot in supply.slots.iter().filter(|s| s.free) {
+    for slot in slots.iter().filter(|s| s.free) {
         islands.entry(slot.island).or_default().push(slot);
     }
     let mut ordered: Vec<Vec<&Slot>> = islands.into_values().collect();

@@ -1,1 +1,28 @@
-//! store
+//! All SQL. One file for each noun; rows are private, records are made of the house's nouns.
+//!
+//! Invariants: functions that change something take a [`db::Tx`]; what must never happen is a
+//! constraint in `migrations`, reported as [`error::Error::Conflict`].
+
+pub mod api_key;
+pub mod audit;
+pub mod charge;
+mod convert;
+pub mod db;
+pub mod enrollment;
+pub mod error;
+pub mod idempotency;
+pub mod lease;
+pub mod lease_event;
+pub mod ledger;
+pub mod machine;
+pub mod meter;
+pub mod offer;
+pub mod outbox;
+pub mod page;
+pub mod party;
+pub mod prove;
+pub mod quote;
+mod schema;
+pub mod transaction;
+
+pub use db::Db;

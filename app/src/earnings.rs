@@ -1,0 +1,70 @@
+//! What a provider has earned: gross, fee, net, and what is proven but not booked yet.
+
+use billing::rating::{Due, Shares, due};
+use domain::access::Scope;
+use domain::id::LeaseId;
+use domain::money::{Micros, Period};
+use store::db::Ro;
+
+use crate::context::{Caller, Cx};
+use crate::error::Error;
+
+/// A provider's earnings.
+#[derive(Clone, Copy, Debug)]
+pub struct EarningsView {
+    /// Charges before the fee, ever.
+    pub gross: Micros,
+    /// The platform's fee, ever.
+    pub fee: Micros,
+    /// Net, booked.
+    pub net: Micros,
+    /// Net of proven time that is not booked yet.
+    pub pending: Micros,
+    /// What live leases earn per hour now, net.
+    pub rate_per_hour: Micros,
+    /// Live leases on own machines.
+    pub live_leases: u32,
+}
+
+/// The earnings of the caller's party.
+pub async fn get(cx: &Cx, caller: &Caller) -> Result<EarningsView, Error> {
+    caller.may(Scope::MoneyRead, None)?;
+    let party = caller.actor.party;
+    cx.db
+        .read::<_, Error, _>(async |ro: &mut Ro| {
+            let booked = store::charge::sums_of_provider(ro, party).await?;
+            let leases = store::lease::provider_live(ro, party).await?;
+            let ids: Vec<LeaseId> = leases.iter().map(|l| l.id).collect();
+            let mut pending = Due::default();
+            for meter in store::meter::of_leases(ro, &ids).await? {
+                pending = pending.plus(meter.unsettled()?)?;
+            }
+            let mut rate = Micros::ZERO;
+            for lease in &leases {
+                let shares = Shares {
+                    fee_bps: lease.terms.fee_bps,
+                    tax_bps: 0,
+                };
+                let mut add = |r| -> Result<(), Error> {
+                    rate = rate.plus(due(r, shares, Period::Hour.millis())?.provider()?)?;
+                    Ok(())
+                };
+                let billed = lease.state.billed();
+                if billed.compute {
+                    add(lease.terms.compute_rate()?)?;
+                }
+                if billed.storage {
+                    add(lease.terms.storage_rate()?)?;
+                }
+            }
+            Ok(EarningsView {
+                gross: booked.gross,
+                fee: booked.fee,
+                net: booked.provider()?,
+                pending: pending.provider()?,
+                rate_per_hour: rate,
+                live_leases: u32::try_from(leases.len()).unwrap_or(u32::MAX),
+            })
+        })
+        .await
+}

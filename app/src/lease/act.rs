@@ -1,0 +1,138 @@
+//! Stop, resume, end.
+
+use billing::hold::size;
+use domain::access::Scope;
+use domain::clock::Timestamp;
+use domain::id::LeaseId;
+use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::refusal::Code;
+use matching::score::pick;
+use store::db::Tx;
+use store::error::Constraint;
+use store::lease::LeaseRecord;
+
+use super::change::{Cause, apply};
+use super::money::{LeaseMoney, burn};
+use super::{LeaseAct, LeaseView, own, view};
+use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
+use crate::error::Error;
+use crate::wallet::refuse;
+
+/// Acts on a lease. The renter's billing ends at the second of a stop or end request, whatever the
+/// machine does. A repeated request changes nothing.
+pub async fn act(
+    cx: &Cx,
+    caller: &Caller,
+    (id, act, if_version): (LeaseId, LeaseAct, Option<i64>),
+    once: Once<'_, LeaseView>,
+) -> Result<Answer, Error> {
+    caller.may(Scope::LeasesWrite, None)?;
+    let now = cx.now();
+    let once = &once;
+    let answer = mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
+        let seen = own(store::lease::get(tx, id).await?, caller)?;
+        if act == LeaseAct::Resume {
+            // Before the lease, as bookings do: the order of locks is machine, lease, accounts.
+            store::machine::get_for_update(tx, seen.machine).await?;
+        }
+        let mut lease = own(store::lease::get_for_update(tx, id).await?, caller)?;
+        if if_version.is_some_and(|v| v != lease.version) {
+            return Err(Error::refused(
+                Code::StaleVersion,
+                format!("The lease is at version {} now.", lease.version),
+            ));
+        }
+        let mut money = LeaseMoney::load(tx, &lease).await?;
+        let (event, action) = match act {
+            LeaseAct::Stop => (LeaseEvent::StopRequested, "lease.stop"),
+            LeaseAct::Resume => (LeaseEvent::ResumeRequested, "lease.resume"),
+            LeaseAct::End => (LeaseEvent::EndRequested, "lease.end"),
+        };
+        let mut cause = Cause::market(event, LeaseReason::Renter, now).saying("by request");
+        cause.actor = caller.actor.who;
+        if act == LeaseAct::Resume && lease.state != LeaseState::Resuming {
+            prepare_resume(tx, (&mut lease, &mut money), now).await?;
+        }
+        apply(cx, tx, (&mut lease, &mut money), &cause).await?;
+        let what = Audited {
+            action,
+            object: id.to_string(),
+            reason: "by request",
+        };
+        store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
+        view::one(tx, lease, now).await
+    })
+    .await
+    .map_err(|error| match error.constraint() {
+        Some(Constraint::LeaseGpuOnce) => gpus_gone(),
+        _ => error,
+    })?;
+    cx.wake.reconcile();
+    Ok(answer)
+}
+
+fn gpus_gone() -> Error {
+    Error::refused(
+        Code::CapacityTaken,
+        "The machine's GPUs are taken by others now.",
+    )
+    .suggesting("Try again later, or end this lease and book elsewhere; the disk stays until then.")
+}
+
+/// Takes GPUs and money for another start. A stop gave the GPUs back, so they may be gone.
+async fn prepare_resume(
+    tx: &mut Tx,
+    (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
+    now: Timestamp,
+) -> Result<(), Error> {
+    lease
+        .state
+        .after(LeaseEvent::ResumeRequested)
+        .map_err(|illegal| Error::refused(Code::LeaseState, format!("{illegal}.")))?;
+    let machine = store::machine::get(tx, lease.machine)
+        .await?
+        .ok_or(Error::Fault("a lease without its machine"))?;
+    // A drained machine takes no new leases, but this one lives there: only trust matters.
+    let reachable = machine
+        .last_seen_at
+        .is_some_and(|seen| now.since(seen) <= domain::machine::STALE_AFTER);
+    if !reachable {
+        return Err(
+            Error::refused(Code::MachineUnreachable, "The machine does not report now.")
+                .suggesting("Try again in a minute. The disk stays."),
+        );
+    }
+    let gpus = store::machine::gpus(tx, &[lease.machine]).await?;
+    let slots = gpus.iter().map(|g| matching::book::Slot {
+        gpu: g.id,
+        index: g.slot,
+        island: g.island,
+        free: !g.leased && !g.busy_elsewhere,
+    });
+    let picked = pick(&slots.collect::<Vec<_>>(), lease.terms.gpu_count).ok_or_else(gpus_gone)?;
+    store::lease::take_gpus(tx, lease.id, &picked, now).await?;
+    let burn = burn(lease)?;
+    money
+        .change_hold(tx, lease, |book, hold| {
+            let wallet = book
+                .account(hold.account)
+                .ok_or(Error::Fault("a hold without its wallet"))?;
+            let free = wallet.available()?.plus(hold.remaining())?;
+            let wanted = size(burn, free)?.map_err(|least| {
+                Error::refused(
+                    Code::InsufficientFunds,
+                    format!("Resuming needs {least} USD; {free} USD are there."),
+                )
+                .suggesting("Top up with POST /v1/wallet/top-ups.")
+            })?;
+            let more = wanted.amount.minus(hold.remaining())?;
+            if more > domain::money::Micros::ZERO {
+                book.raise_hold(hold.id, more).map_err(refuse)?;
+            }
+            Ok(())
+        })
+        .await?;
+    lease.start_no = lease.start_no.saturating_add(1);
+    lease.progress = 0;
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A change of a lease's state with everything that belongs to it, in one transaction: meters cut
+//! and settled, GPUs and money released, event and outbox message written.
+
+use domain::audit::ActorRef;
+use domain::clock::Timestamp;
+use domain::id::EventId;
+use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::refusal::Code;
+use serde_json::json;
+use store::db::Tx;
+use store::lease::LeaseRecord;
+use store::lease_event::LeaseEventRecord;
+
+use super::money::LeaseMoney;
+use crate::context::Cx;
+use crate::error::Error;
+
+/// Why a lease changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause {
+    pub(crate) event: LeaseEvent,
+    pub(crate) reason: LeaseReason,
+    pub(crate) detail: String,
+    pub(crate) actor: ActorRef,
+    pub(crate) at: Timestamp,
+}
+
+impl Cause {
+    /// A cause that the market itself is.
+    pub(crate) fn market(event: LeaseEvent, reason: LeaseReason, at: Timestamp) -> Self {
+        Self {
+            event,
+            reason,
+            detail: String::new(),
+            actor: ActorRef::Market,
+            at,
+        }
+    }
+
+    pub(crate) fn saying(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+}
+
+/// Applies `cause` to a lease whose lock is held. A repeated request changes nothing.
+pub(crate) async fn apply(
+    cx: &Cx,
+    tx: &mut Tx,
+    (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
+    cause: &Cause,
+) -> Result<(), Error> {
+    let from = lease.state;
+    let to = from
+        .after(cause.event)
+        .map_err(|illegal| Error::refused(Code::LeaseState, format!("{illegal}.")))?;
+    if to == from {
+        return Ok(());
+    }
+    let now = cause.at;
+    cut(lease.state, to, money, now);
+    if to.is_final() || matches!(to, LeaseState::Stopped | LeaseState::Interrupted) {
+        money.settle(cx, tx, lease, now).await?;
+    } else {
+        money.save_meters(tx).await?;
+    }
+    match to {
+        LeaseState::Provisioning | LeaseState::Running => {
+            money
+                .change_hold(tx, lease, |book, hold| {
+                    book.keep_hold(hold.id).map_err(crate::wallet::refuse)
+                })
+                .await?;
+        }
+        LeaseState::Ended | LeaseState::Failed => {
+            money.compute = money.compute.finished();
+            money.storage = money.storage.finished();
+            money.save_meters(tx).await?;
+            money.close_hold(tx, lease).await?;
+        }
+        LeaseState::Placing
+        | LeaseState::Interrupting
+        | LeaseState::Interrupted
+        | LeaseState::Stopping
+        | LeaseState::Stopped
+        | LeaseState::Resuming
+        | LeaseState::Ending => {}
+    }
+    if from.holds_gpus() && !to.holds_gpus() {
+        store::lease::release_gpus(tx, lease.id, now).await?;
+    }
+    stamp(lease, to, cause);
+    *lease = store::lease::save(tx, lease).await?;
+    record(cx, tx, lease, (Some(from), cause)).await
+}
+
+/// From this moment on nothing more is billed of what the new state does not bill.
+fn cut(from: LeaseState, to: LeaseState, money: &mut LeaseMoney, now: Timestamp) {
+    if from.billed().compute && !to.billed().compute {
+        // A container that ended by itself was seen alive last at the last proof, not now.
+        let by_itself = to == LeaseState::Stopped;
+        let at = if by_itself {
+            money.compute.through
+        } else {
+            now
+        };
+        money.compute = money.compute.cut(at);
+    }
+    if from.billed().storage && !to.billed().storage {
+        money.storage = money.storage.cut(now);
+    }
+    if to == LeaseState::Running {
+        money.compute = money.compute.reopened();
+    }
+}
+
+fn stamp(lease: &mut LeaseRecord, to: LeaseState, cause: &Cause) {
+    let now = cause.at;
+    lease.state = to;
+    lease.reason = cause.reason;
+    lease.detail.clone_from(&cause.detail);
+    lease.state_at = now;
+    lease.progress_at = now;
+    if to == LeaseState::Running && lease.started_at.is_none() {
+        lease.started_at = Some(now);
+    }
+    if to == LeaseState::Ending && lease.end_requested_at.is_none() {
+        lease.end_requested_at = Some(now);
+    }
+    if to.is_final() {
+        lease.ended_at = Some(now);
+    }
+}
+
+/// Writes the event and the outbox message of a change.
+pub(crate) async fn record(
+    cx: &Cx,
+    tx: &mut Tx,
+    lease: &LeaseRecord,
+    (from, cause): (Option<LeaseState>, &Cause),
+) -> Result<(), Error> {
+    let event = LeaseEventRecord {
+        id: EventId::from_uuid(cx.id()),
+        lease: lease.id,
+        at: cause.at,
+        from,
+        to: lease.state,
+        reason: cause.reason,
+        detail: cause.detail.clone(),
+        actor_kind: cause.actor.kind().to_owned(),
+    };
+    store::lease_event::insert(tx, &event, cause.actor).await?;
+    let message = json!({
+        "event": event.id.to_string(),
+        "machine": lease.machine.to_string(),
+        "from": from.map(LeaseState::as_str),
+        "to": lease.state.as_str(),
+        "reason": cause.reason.as_str(),
+    });
+    let key = lease.id.to_string();
+    store::outbox::put(tx, ("lease.state", &key), &message, cause.at).await?;
+    Ok(())
+}

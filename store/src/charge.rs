@@ -1,0 +1,142 @@
+//! Charges: append-only, ranges apart by constraint.
+
+use billing::account::AccountId;
+use billing::charge::{Charge, ChargeAccounts, Settlement};
+use billing::rating::Due;
+use diesel::pg::data_types::PgTimestamp;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use domain::id::{ChargeId, HoldId, LeaseId, MeterId, PartyId};
+use domain::money::{Currency, Micros};
+use uuid::Uuid;
+
+use crate::convert::{from_pg, to_pg};
+use crate::db::{Ro, Tx};
+use crate::error::Error;
+use crate::schema::charge;
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = charge)]
+struct Row {
+    id: Uuid,
+    meter_id: Uuid,
+    lease_id: Uuid,
+    hold_id: Uuid,
+    seq: i64,
+    from_at: PgTimestamp,
+    to_at: PgTimestamp,
+    billable_ms: i64,
+    ledger: i32,
+    gross: i64,
+    fee: i64,
+    tax: i64,
+    wallet: i64,
+    earned: i64,
+    fee_account: i64,
+    tax_account: i64,
+    at: PgTimestamp,
+}
+
+impl Row {
+    fn of(c: &Charge, currency: Currency) -> Self {
+        let (s, to) = (c.settlement, c.accounts);
+        Self {
+            id: c.id.uuid(),
+            meter_id: s.meter.uuid(),
+            lease_id: s.lease.uuid(),
+            hold_id: c.hold.uuid(),
+            seq: s.seq,
+            from_at: to_pg(s.from),
+            to_at: to_pg(s.to),
+            billable_ms: s.billable_ms,
+            ledger: currency.ledger(),
+            gross: s.due.gross.get(),
+            fee: s.due.fee.get(),
+            tax: s.due.tax.get(),
+            wallet: to.wallet.0,
+            earned: to.earned.0,
+            fee_account: to.fee.0,
+            tax_account: to.tax.0,
+            at: to_pg(c.at),
+        }
+    }
+
+    fn record(self) -> Charge {
+        let due = Due {
+            gross: Micros::new(self.gross),
+            fee: Micros::new(self.fee),
+            tax: Micros::new(self.tax),
+        };
+        Charge {
+            id: ChargeId::from_uuid(self.id),
+            settlement: Settlement {
+                meter: MeterId::from_uuid(self.meter_id),
+                lease: LeaseId::from_uuid(self.lease_id),
+                seq: self.seq,
+                from: from_pg(self.from_at),
+                to: from_pg(self.to_at),
+                billable_ms: self.billable_ms,
+                due,
+            },
+            hold: HoldId::from_uuid(self.hold_id),
+            accounts: ChargeAccounts {
+                wallet: AccountId(self.wallet),
+                earned: AccountId(self.earned),
+                fee: AccountId(self.fee_account),
+                tax: AccountId(self.tax_account),
+            },
+            at: from_pg(self.at),
+        }
+    }
+}
+
+/// Writes a charge.
+pub async fn insert(tx: &mut Tx, record: &Charge, currency: Currency) -> Result<(), Error> {
+    diesel::insert_into(charge::table)
+        .values(Row::of(record, currency))
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// The charges of a lease, by meter and number.
+pub async fn of_lease(ro: &mut Ro, lease: LeaseId) -> Result<Vec<Charge>, Error> {
+    let query = charge::table
+        .filter(charge::lease_id.eq(lease.uuid()))
+        .order((charge::meter_id, charge::seq))
+        .select(Row::as_select());
+    let rows: Vec<Row> = query.load(ro.sql()?).await?;
+    Ok(rows.into_iter().map(Row::record).collect())
+}
+
+/// Gross and fee of everything ever charged for the provider's machines.
+pub async fn sums_of_provider(ro: &mut Ro, party: PartyId) -> Result<Due, Error> {
+    use crate::schema::account;
+    use diesel::sql_types::BigInt;
+    #[derive(QueryableByName)]
+    struct Sums {
+        #[diesel(sql_type = BigInt)]
+        gross: i64,
+        #[diesel(sql_type = BigInt)]
+        fee: i64,
+        #[diesel(sql_type = BigInt)]
+        tax: i64,
+    }
+    let accounts: Vec<i64> = account::table
+        .filter(account::owner.eq(party.uuid()))
+        .select(account::id)
+        .load(ro.sql()?)
+        .await?;
+    let sums: Sums = diesel::sql_query(
+        "SELECT coalesce(sum(gross), 0)::bigint AS gross, coalesce(sum(fee), 0)::bigint AS fee, \
+         coalesce(sum(tax), 0)::bigint AS tax FROM charge WHERE earned = ANY($1)",
+    )
+    .bind::<diesel::sql_types::Array<BigInt>, _>(accounts)
+    .get_result(ro.sql()?)
+    .await?;
+    Ok(Due {
+        gross: Micros::new(sums.gross),
+        fee: Micros::new(sums.fee),
+        tax: Micros::new(sums.tax),
+    })
+}

@@ -1,0 +1,83 @@
+//! Which GPUs a lease has. That two live leases never share one is an index, not this code.
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use domain::clock::Timestamp;
+use domain::id::{GpuId, LeaseId};
+use uuid::Uuid;
+
+use crate::convert::to_pg;
+use crate::db::{Ro, Tx};
+use crate::error::Error;
+use crate::machine::GpuRecord;
+use crate::schema::{gpu, lease_gpu};
+
+/// Gives the GPUs to the lease, or [`crate::error::Constraint::LeaseGpuOnce`].
+pub async fn take_gpus(
+    tx: &mut Tx,
+    lease: LeaseId,
+    gpus: &[GpuId],
+    now: Timestamp,
+) -> Result<(), Error> {
+    let row = |g: &GpuId| {
+        (
+            lease_gpu::lease_id.eq(lease.uuid()),
+            lease_gpu::gpu_id.eq(g.uuid()),
+            lease_gpu::held_at.eq(to_pg(now)),
+        )
+    };
+    // In id order, so that two bookings of overlapping sets wait instead of deadlocking.
+    let mut ordered = gpus.to_vec();
+    ordered.sort_unstable();
+    let rows: Vec<_> = ordered.iter().map(row).collect();
+    diesel::insert_into(lease_gpu::table)
+        .values(rows)
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// Takes the GPUs back.
+pub async fn release_gpus(tx: &mut Tx, lease: LeaseId, now: Timestamp) -> Result<(), Error> {
+    let held = lease_gpu::lease_id
+        .eq(lease.uuid())
+        .and(lease_gpu::released_at.is_null());
+    diesel::update(lease_gpu::table.filter(held))
+        .set(lease_gpu::released_at.eq(to_pg(now)))
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// The GPUs that these leases have now, by lease and slot.
+pub async fn gpus_of(ro: &mut Ro, leases: &[LeaseId]) -> Result<Vec<(LeaseId, GpuRecord)>, Error> {
+    let ids: Vec<Uuid> = leases.iter().map(|l| l.uuid()).collect();
+    let rows: Vec<(Uuid, crate::machine::GpuRow)> = lease_gpu::table
+        .inner_join(gpu::table)
+        .filter(
+            lease_gpu::lease_id
+                .eq_any(ids)
+                .and(lease_gpu::released_at.is_null()),
+        )
+        .order((lease_gpu::lease_id, gpu::slot))
+        .select((
+            lease_gpu::lease_id,
+            (
+                gpu::id,
+                gpu::machine_id,
+                gpu::slot,
+                gpu::uuid,
+                gpu::model,
+                gpu::memory_mib,
+                gpu::island,
+                gpu::busy_elsewhere,
+                lease_gpu::lease_id.nullable(),
+            ),
+        ))
+        .load(ro.sql()?)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|(l, g)| (LeaseId::from_uuid(l), crate::machine::gpu_record(g)))
+        .collect())
+}

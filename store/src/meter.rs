@@ -1,0 +1,165 @@
+//! Meters.
+
+use billing::meter::{Meter, Proof, Resource};
+use billing::rating::{Due, Shares};
+use diesel::pg::data_types::PgTimestamp;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use domain::clock::Timestamp;
+use domain::id::{LeaseId, MeterId};
+use domain::money::{Micros, Period, Rate};
+use uuid::Uuid;
+
+use crate::convert::{from_pg, int, parsed, to_pg, unsigned};
+use crate::db::{Ro, Tx};
+use crate::error::Error;
+use crate::schema::meter;
+
+#[derive(Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = meter, treat_none_as_null = true)]
+struct Row {
+    id: Uuid,
+    lease_id: Uuid,
+    resource: String,
+    price: i64,
+    per_ms: i64,
+    fee_bps: i32,
+    tax_bps: i32,
+    opened_at: PgTimestamp,
+    until: Option<PgTimestamp>,
+    closed: bool,
+    billable_ms: i64,
+    through: PgTimestamp,
+    charged: i64,
+    fee: i64,
+    tax: i64,
+    seq: i64,
+    settled_ms: i64,
+    settled_through: PgTimestamp,
+    proof_boot: Option<String>,
+    proof_run: Option<String>,
+    proof_mono_ms: Option<i64>,
+    proof_at: Option<PgTimestamp>,
+}
+
+impl Row {
+    fn of(m: &Meter) -> Self {
+        let proof = m.proof.as_ref();
+        Self {
+            id: m.id.uuid(),
+            lease_id: m.lease.uuid(),
+            resource: m.resource.as_str().to_owned(),
+            price: m.rate.price.get(),
+            per_ms: m.rate.per.millis(),
+            fee_bps: int(m.shares.fee_bps),
+            tax_bps: int(m.shares.tax_bps),
+            opened_at: to_pg(m.opened_at),
+            until: m.until.map(to_pg),
+            closed: m.closed,
+            billable_ms: m.billable_ms,
+            through: to_pg(m.through),
+            charged: m.charged.gross.get(),
+            fee: m.charged.fee.get(),
+            tax: m.charged.tax.get(),
+            seq: m.seq,
+            settled_ms: m.settled_ms,
+            settled_through: to_pg(m.settled_through),
+            proof_boot: proof.map(|p| p.boot.clone()),
+            proof_run: proof.map(|p| p.run.clone()),
+            proof_mono_ms: proof.map(|p| p.mono_ms),
+            proof_at: proof.map(|p| to_pg(p.at)),
+        }
+    }
+
+    fn record(self) -> Result<Meter, Error> {
+        let proof = match (
+            self.proof_boot,
+            self.proof_run,
+            self.proof_mono_ms,
+            self.proof_at,
+        ) {
+            (Some(boot), Some(run), Some(mono_ms), Some(at)) => Some(Proof {
+                boot,
+                run,
+                mono_ms,
+                at: from_pg(at),
+            }),
+            _ => None,
+        };
+        Ok(Meter {
+            id: MeterId::from_uuid(self.id),
+            lease: LeaseId::from_uuid(self.lease_id),
+            resource: parsed("resource", Resource::parse(&self.resource))?,
+            rate: Rate {
+                price: Micros::new(self.price),
+                per: parsed("period", Period::from_millis(self.per_ms))?,
+            },
+            shares: Shares {
+                fee_bps: unsigned(self.fee_bps),
+                tax_bps: unsigned(self.tax_bps),
+            },
+            opened_at: from_pg(self.opened_at),
+            until: self.until.map(from_pg),
+            closed: self.closed,
+            billable_ms: self.billable_ms,
+            through: from_pg(self.through),
+            charged: Due {
+                gross: Micros::new(self.charged),
+                fee: Micros::new(self.fee),
+                tax: Micros::new(self.tax),
+            },
+            seq: self.seq,
+            settled_ms: self.settled_ms,
+            settled_through: from_pg(self.settled_through),
+            proof,
+        })
+    }
+}
+
+/// Inserts a meter.
+pub async fn insert(tx: &mut Tx, record: &Meter) -> Result<(), Error> {
+    diesel::insert_into(meter::table)
+        .values(Row::of(record))
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// Saves a meter. The caller holds the lease's lock.
+pub async fn save(tx: &mut Tx, record: &Meter) -> Result<(), Error> {
+    diesel::update(meter::table.find(record.id.uuid()))
+        .set(Row::of(record))
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// The meters of these leases, compute first.
+pub async fn of_leases(ro: &mut Ro, leases: &[LeaseId]) -> Result<Vec<Meter>, Error> {
+    let ids: Vec<Uuid> = leases.iter().map(|l| l.uuid()).collect();
+    let query = meter::table
+        .filter(meter::lease_id.eq_any(ids))
+        .order((meter::lease_id, meter::resource))
+        .select(Row::as_select());
+    let rows: Vec<Row> = query.load(ro.sql()?).await?;
+    rows.into_iter().map(Row::record).collect()
+}
+
+/// The meters of one lease, compute first.
+pub async fn of_lease(ro: &mut Ro, lease: LeaseId) -> Result<Vec<Meter>, Error> {
+    of_leases(ro, &[lease]).await
+}
+
+/// Leases with proven time that is not charged and that were last settled before `before`.
+pub async fn unsettled(ro: &mut Ro, before: Timestamp, most: i64) -> Result<Vec<LeaseId>, Error> {
+    let ids: Vec<Uuid> = meter::table
+        .filter(meter::settled_through.lt(meter::through))
+        .filter(meter::settled_through.lt(to_pg(before)))
+        .select(meter::lease_id)
+        .distinct()
+        .order(meter::lease_id)
+        .limit(most)
+        .load(ro.sql()?)
+        .await?;
+    Ok(ids.into_iter().map(LeaseId::from_uuid).collect())
+}

@@ -1,0 +1,165 @@
+//! The proof of the ledger: each invariant is a query that finds nothing on good data.
+//!
+//! Numbering as in `docs/ledger.md`. NUMERIC is used here on purpose: an arithmetic that shares
+//! nothing with the one that wrote the rows.
+
+use diesel::QueryableByName;
+use diesel::sql_types::Text;
+use diesel_async::RunQueryDsl;
+
+use crate::db::Ro;
+use crate::error::Error;
+
+/// One invariant and what violates it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvariantRow {
+    /// Its number.
+    pub id: &'static str,
+    /// What it says.
+    pub statement: &'static str,
+    /// Rows that violate it.
+    pub violations: i64,
+    /// The first ten.
+    pub examples: Vec<String>,
+}
+
+#[derive(QueryableByName)]
+struct Example {
+    #[diesel(sql_type = Text)]
+    example: String,
+}
+
+/// Number, statement, query of examples.
+const INVARIANTS: [(&str, &str, &str); 14] = [
+    (
+        "I1",
+        "debits equal credits in each currency",
+        "SELECT ledger::text AS example FROM account GROUP BY ledger HAVING sum(debits) <> sum(credits)",
+    ),
+    (
+        "I2",
+        "each balance equals the replay of all transfers and charges",
+        "SELECT a.id::text AS example FROM account a LEFT JOIN (
+            SELECT acct, sum(d) AS d, sum(c) AS c FROM (
+                SELECT debit AS acct, amount::numeric AS d, 0::numeric AS c FROM transfer
+                UNION ALL SELECT credit, 0, amount FROM transfer
+                UNION ALL SELECT wallet, gross + tax, 0 FROM charge
+                UNION ALL SELECT earned, 0, gross - fee FROM charge
+                UNION ALL SELECT fee_account, 0, fee FROM charge
+                UNION ALL SELECT tax_account, 0, tax FROM charge) moved
+            GROUP BY acct) r ON r.acct = a.id
+         WHERE a.debits <> coalesce(r.d, 0) OR a.credits <> coalesce(r.c, 0)",
+    ),
+    (
+        "I3",
+        "no constrained account is below zero, holds included",
+        "SELECT id::text AS example FROM account WHERE constrained AND debits + debits_pending > credits",
+    ),
+    (
+        "I4",
+        "what an account has set aside is the sum of its open holds",
+        "SELECT a.id::text AS example FROM account a LEFT JOIN (
+            SELECT account, sum(amount - posted) AS left_over FROM hold WHERE state = 'open' GROUP BY account) h
+            ON h.account = a.id
+         WHERE a.debits_pending <> coalesce(h.left_over, 0)",
+    ),
+    (
+        "I5",
+        "each meter's money is what its proven time is worth, to the micro-unit",
+        "SELECT id::text AS example FROM meter
+         WHERE charged <> div(price::numeric * settled_ms, per_ms)
+            OR fee <> div(charged::numeric * fee_bps, 10000)
+            OR tax <> div(charged::numeric * tax_bps, 10000)",
+    ),
+    (
+        "I6",
+        "each meter is the sum of its charges, without a gap in their numbers",
+        "SELECT m.id::text AS example FROM meter m LEFT JOIN (
+            SELECT meter_id, sum(gross) AS g, sum(fee) AS f, sum(tax) AS t, sum(billable_ms) AS ms,
+                   max(seq) AS last, count(*) AS n, max(to_at) AS through FROM charge GROUP BY meter_id) c
+            ON c.meter_id = m.id
+         WHERE m.charged <> coalesce(c.g, 0) OR m.fee <> coalesce(c.f, 0) OR m.tax <> coalesce(c.t, 0)
+            OR m.settled_ms <> coalesce(c.ms, 0) OR m.seq <> coalesce(c.last, 0) OR m.seq <> coalesce(c.n, 0)
+            OR c.through > m.settled_through",
+    ),
+    (
+        "I7",
+        "no second is charged twice, and no range holds more proven time than it is long",
+        "SELECT id::text AS example FROM (
+            SELECT id, from_at, to_at, billable_ms,
+                   lag(to_at) OVER (PARTITION BY meter_id ORDER BY seq) AS before FROM charge) c
+         WHERE from_at < before OR billable_ms > extract(epoch FROM to_at - from_at) * 1000 + 1",
+    ),
+    (
+        "I8",
+        "nothing is billed without proof of life",
+        "SELECT id::text AS example FROM meter
+         WHERE (billable_ms > 0 AND proof_at IS NULL) OR through > greatest(proof_at, opened_at)
+            OR billable_ms > extract(epoch FROM through - opened_at) * 1000 + 1",
+    ),
+    (
+        "I9",
+        "what a hold has paid is the sum of its charges",
+        "SELECT h.id::text AS example FROM hold h LEFT JOIN (
+            SELECT hold_id, sum(gross + tax) AS paid FROM charge GROUP BY hold_id) c ON c.hold_id = h.id
+         WHERE h.posted <> coalesce(c.paid, 0)",
+    ),
+    (
+        "I15",
+        "both sides of each movement have its currency",
+        "SELECT t.id::text AS example FROM transfer t JOIN account d ON d.id = t.debit JOIN account c ON c.id = t.credit
+         WHERE d.ledger <> t.ledger OR c.ledger <> t.ledger
+         UNION ALL
+         SELECT c.id::text FROM charge c
+           JOIN account a ON a.id IN (c.wallet, c.earned, c.fee_account, c.tax_account)
+         WHERE a.ledger <> c.ledger",
+    ),
+    (
+        "M3",
+        "every lease that can bill has its meters and an open hold",
+        "SELECT l.id::text AS example FROM lease l
+         WHERE l.state NOT IN ('ending', 'ended', 'failed')
+           AND (NOT EXISTS (SELECT 1 FROM hold h WHERE h.lease_id = l.id AND h.state = 'open')
+             OR NOT EXISTS (SELECT 1 FROM meter m WHERE m.id = l.compute_meter AND m.lease_id = l.id)
+             OR NOT EXISTS (SELECT 1 FROM meter m WHERE m.id = l.storage_meter AND m.lease_id = l.id))",
+    ),
+    (
+        "M4",
+        "a lease that is over holds no money and no GPU",
+        "SELECT l.id::text AS example FROM lease l
+         WHERE l.state IN ('ended', 'failed')
+           AND (EXISTS (SELECT 1 FROM hold h WHERE h.lease_id = l.id AND h.state = 'open')
+             OR EXISTS (SELECT 1 FROM lease_gpu g WHERE g.lease_id = l.id AND g.released_at IS NULL))",
+    ),
+    (
+        "S1",
+        "no GPU is in two live leases, and each lease that runs has as many as it pays for",
+        "SELECT l.id::text AS example FROM lease l JOIN quote q ON q.id = l.quote_id
+         WHERE l.state IN ('placing', 'provisioning', 'running', 'interrupting', 'resuming')
+           AND q.gpu_count <> (SELECT count(*) FROM lease_gpu g WHERE g.lease_id = l.id AND g.released_at IS NULL)
+         UNION ALL
+         SELECT gpu_id::text FROM lease_gpu WHERE released_at IS NULL GROUP BY gpu_id HAVING count(*) > 1",
+    ),
+    (
+        "T1",
+        "each lease's state is the last that its events tell",
+        "SELECT l.id::text AS example FROM lease l
+         WHERE l.state IS DISTINCT FROM
+            (SELECT e.to_state FROM lease_event e WHERE e.lease_id = l.id ORDER BY e.id DESC LIMIT 1)",
+    ),
+];
+
+/// Checks every invariant over one snapshot.
+pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
+    let mut rows = Vec::new();
+    for (id, statement, query) in INVARIANTS {
+        let found: Vec<Example> = diesel::sql_query(query).load(ro.sql()?).await?;
+        rows.push(InvariantRow {
+            id,
+            statement,
+            violations: i64::try_from(found.len()).unwrap_or(i64::MAX),
+            examples: found.into_iter().take(10).map(|e| e.example).collect(),
+        });
+    }
+    Ok(rows)
+}

@@ -1,0 +1,368 @@
+//! The tables as diesel sees them; `tests/schema.rs` compares them with the database.
+
+diesel::table! {
+    account (id) {
+        id -> BigInt,
+        ledger -> Integer,
+        code -> SmallInt,
+        owner -> Uuid,
+        constrained -> Bool,
+        debits -> BigInt,
+        credits -> BigInt,
+        debits_pending -> BigInt,
+        credits_pending -> BigInt,
+    }
+}
+
+diesel::table! {
+    api_key (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        user_id -> Uuid,
+        name -> Text,
+        prefix -> Text,
+        secret_hash -> Bytea,
+        scopes -> Array<Text>,
+        created_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        last_used_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    app_user (id) {
+        id -> Uuid,
+        email -> Text,
+        password_hash -> Text,
+        staff_role -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    audit_event (id) {
+        id -> Uuid,
+        at -> Timestamptz,
+        party_id -> Nullable<Uuid>,
+        actor_kind -> Text,
+        actor_id -> Text,
+        action -> Text,
+        object -> Text,
+        reason -> Text,
+        request_id -> Nullable<Text>,
+        recorded_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    charge (id) {
+        id -> Uuid,
+        meter_id -> Uuid,
+        lease_id -> Uuid,
+        hold_id -> Uuid,
+        seq -> BigInt,
+        from_at -> Timestamptz,
+        to_at -> Timestamptz,
+        billable_ms -> BigInt,
+        ledger -> Integer,
+        gross -> BigInt,
+        fee -> BigInt,
+        tax -> BigInt,
+        wallet -> BigInt,
+        earned -> BigInt,
+        fee_account -> BigInt,
+        tax_account -> BigInt,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    enrollment (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        token_hash -> Bytea,
+        machine_name -> Text,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        machine_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    gpu (id) {
+        id -> Uuid,
+        machine_id -> Uuid,
+        slot -> SmallInt,
+        uuid -> Text,
+        model -> Text,
+        memory_mib -> Integer,
+        island -> SmallInt,
+        busy_elsewhere -> Bool,
+        retired_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    gpu_model (slug) {
+        slug -> Text,
+        name -> Text,
+        vendor -> Text,
+        memory_mib -> Integer,
+    }
+}
+
+diesel::table! {
+    hold (id) {
+        id -> Uuid,
+        account -> BigInt,
+        lease_id -> Uuid,
+        amount -> BigInt,
+        posted -> BigInt,
+        state -> Text,
+        opened_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    idempotency (party_id, route, key) {
+        party_id -> Uuid,
+        route -> Text,
+        key -> Text,
+        fingerprint -> Bytea,
+        status -> SmallInt,
+        body -> Jsonb,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    lease (id) {
+        id -> Uuid,
+        quote_id -> Uuid,
+        party_id -> Uuid,
+        provider_id -> Uuid,
+        offer_id -> Uuid,
+        machine_id -> Uuid,
+        workload -> Jsonb,
+        placement -> Jsonb,
+        label -> Nullable<Text>,
+        max_spend -> Nullable<BigInt>,
+        end_at -> Nullable<Timestamptz>,
+        state -> Text,
+        state_reason -> Text,
+        state_detail -> Text,
+        state_at -> Timestamptz,
+        progress -> BigInt,
+        progress_at -> Timestamptz,
+        start_no -> BigInt,
+        version -> BigInt,
+        created_at -> Timestamptz,
+        started_at -> Nullable<Timestamptz>,
+        end_requested_at -> Nullable<Timestamptz>,
+        ended_at -> Nullable<Timestamptz>,
+        container_id -> Nullable<Text>,
+        container_started_at -> Nullable<Text>,
+        compute_meter -> Uuid,
+        storage_meter -> Uuid,
+    }
+}
+
+diesel::table! {
+    lease_event (id) {
+        id -> Uuid,
+        lease_id -> Uuid,
+        at -> Timestamptz,
+        from_state -> Nullable<Text>,
+        to_state -> Text,
+        reason -> Text,
+        detail -> Text,
+        actor_kind -> Text,
+        actor_id -> Text,
+    }
+}
+
+diesel::table! {
+    lease_gpu (lease_id, gpu_id, held_at) {
+        lease_id -> Uuid,
+        gpu_id -> Uuid,
+        held_at -> Timestamptz,
+        released_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    machine (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        name -> Text,
+        state -> Text,
+        state_reason -> Text,
+        listed_before -> Bool,
+        public_key -> Bytea,
+        simulated -> Bool,
+        hostname -> Text,
+        cpu_cores -> Integer,
+        ram_mib -> BigInt,
+        disk_gib -> BigInt,
+        country -> Nullable<Text>,
+        driver_version -> Nullable<Text>,
+        cuda_version -> Nullable<Text>,
+        engine -> Text,
+        agent_version -> Text,
+        last_seen_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        version -> BigInt,
+    }
+}
+
+diesel::table! {
+    membership (user_id, party_id) {
+        user_id -> Uuid,
+        party_id -> Uuid,
+        role -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    meter (id) {
+        id -> Uuid,
+        lease_id -> Uuid,
+        resource -> Text,
+        price -> BigInt,
+        per_ms -> BigInt,
+        fee_bps -> Integer,
+        tax_bps -> Integer,
+        opened_at -> Timestamptz,
+        until -> Nullable<Timestamptz>,
+        closed -> Bool,
+        billable_ms -> BigInt,
+        through -> Timestamptz,
+        charged -> BigInt,
+        fee -> BigInt,
+        tax -> BigInt,
+        seq -> BigInt,
+        settled_ms -> BigInt,
+        settled_through -> Timestamptz,
+        proof_boot -> Nullable<Text>,
+        proof_run -> Nullable<Text>,
+        proof_mono_ms -> Nullable<BigInt>,
+        proof_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    offer (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        machine_id -> Uuid,
+        version -> BigInt,
+        ledger -> Integer,
+        gpu_hour -> BigInt,
+        bid_floor -> Nullable<BigInt>,
+        storage_gib_month -> BigInt,
+        min_gpus -> SmallInt,
+        max_gpus -> SmallInt,
+        state -> Text,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    outbox (seq) {
+        seq -> BigInt,
+        topic -> Text,
+        key -> Text,
+        payload -> Jsonb,
+        at -> Timestamptz,
+        delivered_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    party (id) {
+        id -> Uuid,
+        name -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    quote (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        offer_id -> Uuid,
+        offer_version -> BigInt,
+        gpu_model -> Text,
+        gpu_count -> SmallInt,
+        disk_gib -> Integer,
+        duration_seconds -> Integer,
+        ledger -> Integer,
+        gpu_hour -> BigInt,
+        storage_gib_month -> BigInt,
+        fee_bps -> Integer,
+        tax_bps -> Integer,
+        simulated -> Bool,
+        signature -> Bytea,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    top_up (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        ledger -> Integer,
+        amount -> BigInt,
+        payments -> Text,
+        transfer_id -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    transfer (id) {
+        id -> Uuid,
+        kind -> SmallInt,
+        ledger -> Integer,
+        debit -> BigInt,
+        credit -> BigInt,
+        amount -> BigInt,
+        cause -> Uuid,
+        at -> Timestamptz,
+    }
+}
+
+diesel::joinable!(membership -> app_user (user_id));
+diesel::joinable!(lease -> quote (quote_id));
+diesel::joinable!(lease_gpu -> gpu (gpu_id));
+diesel::joinable!(lease_event -> lease (lease_id));
+
+diesel::allow_tables_to_appear_in_same_query!(
+    account,
+    api_key,
+    app_user,
+    audit_event,
+    charge,
+    enrollment,
+    gpu,
+    gpu_model,
+    hold,
+    idempotency,
+    lease,
+    lease_event,
+    lease_gpu,
+    machine,
+    membership,
+    meter,
+    offer,
+    outbox,
+    party,
+    quote,
+    top_up,
+    transfer,
+);

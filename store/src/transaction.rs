@@ -1,0 +1,100 @@
+//! Everything that moved on a party's accounts, transfers and charges in one list.
+
+use diesel::pg::data_types::PgTimestamp;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use domain::clock::Timestamp;
+use domain::id::PartyId;
+use domain::money::Micros;
+use uuid::Uuid;
+
+use billing::account::AccountCode;
+use billing::transfer::TransferKind;
+
+use crate::convert::{from_pg, parsed};
+use crate::db::Ro;
+use crate::error::Error;
+use crate::page::{Page, Paged};
+
+/// One movement on one account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionRecord {
+    /// Of the transfer or charge.
+    pub id: Uuid,
+    /// When.
+    pub at: Timestamp,
+    /// A transfer's kind; `None` for a charge.
+    pub kind: Option<TransferKind>,
+    /// Which account.
+    pub account: AccountCode,
+    /// Positive: the account grew.
+    pub amount: Micros,
+    /// The lease (charge) or operation (transfer) behind it.
+    pub cause: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Timestamptz)]
+    at: PgTimestamp,
+    #[diesel(sql_type = Nullable<SmallInt>)]
+    kind: Option<i16>,
+    #[diesel(sql_type = SmallInt)]
+    code: i16,
+    #[diesel(sql_type = BigInt)]
+    amount: i64,
+    #[diesel(sql_type = SqlUuid)]
+    cause: Uuid,
+}
+
+const LIST: &str = "
+WITH own AS (SELECT id, code FROM account WHERE owner = $1)
+SELECT * FROM (
+    SELECT t.id, t.at, t.kind, own.code, -t.amount AS amount, t.cause
+      FROM transfer t JOIN own ON own.id = t.debit
+    UNION ALL
+    SELECT t.id, t.at, t.kind, own.code, t.amount, t.cause
+      FROM transfer t JOIN own ON own.id = t.credit
+    UNION ALL
+    SELECT c.id, c.at, NULL::smallint, own.code, -(c.gross + c.tax), c.lease_id
+      FROM charge c JOIN own ON own.id = c.wallet
+    UNION ALL
+    SELECT c.id, c.at, NULL::smallint, own.code, c.gross - c.fee, c.lease_id
+      FROM charge c JOIN own ON own.id = c.earned
+) moved
+WHERE $2 OR id < $3
+ORDER BY id DESC, code
+LIMIT $4";
+
+/// The party's movements, newest first.
+pub async fn list(
+    ro: &mut Ro,
+    party: PartyId,
+    page: Page,
+) -> Result<Paged<TransactionRecord>, Error> {
+    let rows: Vec<Row> = diesel::sql_query(LIST)
+        .bind::<SqlUuid, _>(party.uuid())
+        .bind::<Bool, _>(page.after.is_none())
+        .bind::<SqlUuid, _>(page.after.unwrap_or(Uuid::nil()))
+        .bind::<BigInt, _>(page.fetch())
+        .load(ro.sql()?)
+        .await?;
+    let record = |row: Row| {
+        Ok(TransactionRecord {
+            id: row.id,
+            at: from_pg(row.at),
+            kind: row
+                .kind
+                .map(|k| parsed("transfer kind", TransferKind::from_code(k)))
+                .transpose()?,
+            account: parsed("account code", AccountCode::from_code(row.code))?,
+            amount: Micros::new(row.amount),
+            cause: row.cause,
+        })
+    };
+    let records = rows.into_iter().map(record).collect::<Result<_, Error>>()?;
+    Ok(page.cut(records, |t: &TransactionRecord| t.id))
+}
