@@ -1,0 +1,244 @@
+//! Every route of the API in one place, the document made of them, and what answers elsewhere.
+
+use std::future::{Ready, ready};
+use std::str::FromStr;
+
+use actix_web::dev::Payload;
+use actix_web::web::{Data, ServiceConfig, get};
+use actix_web::{App, FromRequest, HttpRequest, HttpResponse, ResponseError};
+use domain::refusal::Code;
+use serde::de::DeserializeOwned;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{IntoResponses, OpenApi};
+use utoipa_actix_web::AppExt;
+use utoipa_actix_web::service_config::ServiceConfig as DocumentedConfig;
+use web_openapi::problem::Problem;
+
+use super::fault::Fault;
+use super::{agent, api_key, gpu, lease, machine, offer, prove, quote, session, wallet};
+
+/// What every operation may answer instead.
+#[derive(Debug, IntoResponses)]
+pub enum Problems {
+    /// The request cannot be read.
+    #[response(status = 400, content_type = "application/problem+json")]
+    Malformed(#[to_schema] Problem),
+    /// Credentials are missing or not valid.
+    #[response(status = 401, content_type = "application/problem+json")]
+    Unauthenticated(#[to_schema] Problem),
+    /// The wallet cannot cover this.
+    #[response(status = 402, content_type = "application/problem+json")]
+    Unpaid(#[to_schema] Problem),
+    /// Role or scope does not allow it.
+    #[response(status = 403, content_type = "application/problem+json")]
+    Forbidden(#[to_schema] Problem),
+    /// No such object, or not yours.
+    #[response(status = 404, content_type = "application/problem+json")]
+    NotFound(#[to_schema] Problem),
+    /// It does not fit the present state.
+    #[response(status = 409, content_type = "application/problem+json")]
+    Conflict(#[to_schema] Problem),
+    /// The object changed since it was read.
+    #[response(status = 412, content_type = "application/problem+json")]
+    Stale(#[to_schema] Problem),
+    /// The body is too large.
+    #[response(status = 413, content_type = "application/problem+json")]
+    TooLarge(#[to_schema] Problem),
+    /// The media type is not accepted.
+    #[response(status = 415, content_type = "application/problem+json")]
+    Unsupported(#[to_schema] Problem),
+    /// A field is unknown, missing or not valid, or a rule refuses it.
+    #[response(status = 422, content_type = "application/problem+json")]
+    Unprocessable(#[to_schema] Problem),
+    /// Too many requests.
+    #[response(status = 429, content_type = "application/problem+json")]
+    Throttled(#[to_schema] Problem),
+    /// A fault of the service.
+    #[response(status = 500, content_type = "application/problem+json")]
+    Internal(#[to_schema] Problem),
+    /// Try again.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(#[to_schema] Problem),
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "gpumarket",
+    description = "A GPU marketplace that settles in ordinary money. Errors are problem documents (RFC 9457); \
+        money is a decimal string with its currency; times are RFC 3339 in UTC."
+))]
+struct Head;
+
+/// Every documented route.
+pub fn routes(config: &mut DocumentedConfig<'_>) {
+    config
+        .service(session::register)
+        .service(session::login)
+        .service(session::get_jwks)
+        .service(session::get_me)
+        .service(api_key::create_api_key)
+        .service(api_key::list_api_keys)
+        .service(api_key::revoke_api_key)
+        .service(gpu::list_gpu_models)
+        .service(gpu::get_gpu_model)
+        .service(offer::search_offers)
+        .service(offer::create_offer)
+        .service(offer::list_offers)
+        .service(offer::get_offer)
+        .service(offer::change_offer)
+        .service(offer::withdraw_offer)
+        .service(quote::create_quote)
+        .service(quote::get_quote)
+        .service(lease::book_lease)
+        .service(lease::list_leases)
+        .service(lease::get_lease)
+        .service(lease::act_on_lease)
+        .service(lease::list_lease_events)
+        .service(lease::read_lease_logs)
+        .service(lease::get_lease_statement)
+        .service(wallet::get_wallet)
+        .service(wallet::create_top_up)
+        .service(wallet::list_transactions)
+        .service(wallet::get_earnings)
+        .service(machine::create_enrollment_token)
+        .service(machine::list_machines)
+        .service(machine::get_machine)
+        .service(machine::act_on_machine)
+        .service(agent::enroll_machine)
+        .service(agent::connect_agent)
+        .service(prove::prove_ledger);
+}
+
+/// The document, made from the real handlers.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    let (_, mut document) = App::new()
+        .into_utoipa_app()
+        .openapi(Head::openapi())
+        .configure(routes)
+        .split_for_parts();
+    let mut bearer = Http::new(HttpAuthScheme::Bearer);
+    bearer.description =
+        Some("An access token from POST /v1/auth/login, or an API key.".to_owned());
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    document
+}
+
+/// Mounts `/openapi.json`, `/docs` and `/docs/errors`.
+pub fn mount(config: &mut ServiceConfig) {
+    let document = openapi();
+    config
+        .app_data(Data::new(document.clone()))
+        .route("/openapi.json", get().to(the_document))
+        .route("/docs", get().to(to_docs))
+        .route("/docs/errors", get().to(errors))
+        .service(
+            utoipa_swagger_ui::SwaggerUi::new("/docs/{_:.*}").url("/docs/openapi.json", document),
+        );
+}
+
+async fn the_document(document: Data<utoipa::openapi::OpenApi>) -> HttpResponse {
+    HttpResponse::Ok().json(document.get_ref())
+}
+
+async fn to_docs() -> HttpResponse {
+    HttpResponse::PermanentRedirect()
+        .insert_header(("location", "/docs/"))
+        .finish()
+}
+
+/// The list of codes, as a page.
+async fn errors() -> HttpResponse {
+    let row = |code: &Code| {
+        let status = web_openapi::problem::status_of(*code);
+        format!(
+            "<tr id=\"{0}\"><td><code>{0}</code><td>{status}<td>{1}</tr>",
+            code.as_str(),
+            code.title()
+        )
+    };
+    let rows: String = Code::ALL.iter().map(row).collect();
+    let page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Problem codes</title>\
+         <h1>Problem codes</h1><table><tr><th>code<th>status<th>meaning</tr>{rows}</table></html>"
+    );
+    HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .body(page)
+}
+
+/// 404, or 405 if the path has other methods.
+pub async fn no_route(
+    request: HttpRequest,
+    document: Data<utoipa::openapi::OpenApi>,
+) -> HttpResponse {
+    let matches = |template: &str| {
+        let (a, b) = (template.split('/'), request.path().split('/'));
+        a.clone().count() == b.clone().count()
+            && a.zip(b)
+                .all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
+    };
+    let item = document
+        .paths
+        .paths
+        .iter()
+        .find(|(template, _)| matches(template));
+    let Some((_, item)) = item else {
+        return Fault::new(Code::NoRoute, "There is no such route. See /docs.").error_response();
+    };
+    let methods = [
+        ("GET", item.get.is_some()),
+        ("POST", item.post.is_some()),
+        ("PATCH", item.patch.is_some()),
+        ("DELETE", item.delete.is_some()),
+    ];
+    let allowed: Vec<&str> = methods
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(name, _)| *name)
+        .collect();
+    Fault::not_allowed(allowed.join(", ")).error_response()
+}
+
+/// Ids in paths and bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct Id;
+
+impl Id {
+    /// The id in a path: a malformed one cannot exist.
+    pub fn parse<T: FromStr>(text: &str) -> Result<T, Fault> {
+        text.parse().map_err(|_bad| {
+            Fault::new(
+                Code::NotFound,
+                "There is no such object: the id is not one of this kind.",
+            )
+        })
+    }
+
+    /// The id in a field of a body.
+    pub fn field<T: FromStr>(pointer: &str, text: &str) -> Result<T, Fault>
+    where
+        T::Err: std::fmt::Display,
+    {
+        text.parse()
+            .map_err(|e: T::Err| Fault::field(pointer, "malformed", e.to_string()))
+    }
+}
+
+/// A query string, read strictly: 422 and not 400 when a parameter is unknown or wrong.
+#[derive(Clone, Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned + 'static> FromRequest for Query<T> {
+    type Error = Fault;
+    type Future = Ready<Result<Self, Fault>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let read = actix_web::web::Query::<T>::from_query(request.query_string());
+        ready(read.map(|q| Self(q.into_inner())).map_err(|e| {
+            let text = e.to_string();
+            let name = text.split('`').nth(1).unwrap_or("?").to_owned();
+            Fault::field(&format!("query/{name}"), "malformed", text)
+        }))
+    }
+}
