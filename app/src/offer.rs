@@ -42,10 +42,6 @@ pub struct OfferPatch {
     /// New price.
     pub gpu_hour: Option<Micros>,
     /// New floor; `Some(None)` removes it.
-    #[expect(
-        clippy::option_option,
-        reason = "absent, null and a value are three things"
-    )]
     pub bid_floor: Option<Option<Micros>>,
     /// New storage price.
     pub storage_gib_month: Option<Micros>,

@@ -130,3 +130,40 @@ impl Account {
         self.posted()?.minus(self.debits_pending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chart_round_trips_and_only_wallets_are_constrained() {
+        for code in AccountCode::ALL {
+            assert_eq!(AccountCode::from_code(code.code()), Some(code));
+            let renter = code == AccountCode::RenterWallet;
+            assert_eq!(code.is_constrained(), renter);
+            let of_a_party = renter || code == AccountCode::ProviderEarned;
+            assert_eq!(code.is_platform(), !of_a_party);
+        }
+        assert_eq!(
+            AccountCode::ALL.map(AccountCode::code),
+            [105, 200, 230, 260, 300]
+        );
+        assert_eq!(AccountCode::from_code(0), None);
+    }
+
+    #[test]
+    fn available_is_posted_without_held() {
+        let mut account = Account::new(
+            AccountId(1),
+            AccountCode::RenterWallet,
+            Currency::Usd,
+            PLATFORM,
+        );
+        account.credits = Micros::new(10);
+        account.debits = Micros::new(3);
+        account.debits_pending = Micros::new(2);
+        assert_eq!(account.posted(), Ok(Micros::new(7)));
+        assert_eq!(account.held(), Micros::new(2));
+        assert_eq!(account.available(), Ok(Micros::new(5)));
+    }
+}

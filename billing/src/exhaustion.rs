@@ -32,23 +32,19 @@ fn burnt(flames: &[Flame], ms: i64) -> i128 {
 /// The last instant at which `budget` still covers what all `flames` burn from `anchor` on;
 /// `None` if nothing burns.
 pub fn dry_at(budget: Micros, flames: &[Flame], anchor: Timestamp) -> Option<Timestamp> {
-    // One flame alone is an upper bound; bisect below the smallest of them.
+    // Each flame alone is an upper bound; bisect below the smallest of them.
     let bound = flames
         .iter()
         .filter_map(|f| affordable_ms(f.rate, f.tax_bps, budget))
         .min()?;
     let budget = i128::from(budget.get());
     let (mut fits, mut over) = (0i64, bound.saturating_add(1));
-    if burnt(flames, bound) <= budget {
-        fits = bound;
-    } else {
-        while over.saturating_sub(fits) > 1 {
-            let middle = fits.saturating_add(over.saturating_sub(fits).div_euclid(2));
-            if burnt(flames, middle) <= budget {
-                fits = middle;
-            } else {
-                over = middle;
-            }
+    while over.saturating_sub(fits) > 1 {
+        let middle = fits.saturating_add(over.saturating_sub(fits).div_euclid(2));
+        if burnt(flames, middle) <= budget {
+            fits = middle;
+        } else {
+            over = middle;
         }
     }
     let dry = anchor.plus(domain::clock::Span::from_millis(fits));

@@ -97,11 +97,10 @@ pub struct Burn {
 impl Burn {
     /// What `span` of running costs, tax included, rounded up.
     pub fn running(self, span: Span) -> Result<Micros, MoneyError> {
-        let gross = self
-            .compute
-            .cost_ceil(span.millis())?
-            .plus(self.storage.cost_ceil(span.millis())?)?;
-        with_tax(gross, self.tax_bps)
+        // Each meter rounds its own tax, so each needs its own margin.
+        let compute = with_tax(self.compute.cost_ceil(span.millis())?, self.tax_bps)?;
+        let storage = with_tax(self.storage.cost_ceil(span.millis())?, self.tax_bps)?;
+        compute.plus(storage)
     }
 
     /// What the promised retention of the disk costs, tax included, rounded up.
@@ -113,7 +112,7 @@ impl Burn {
 fn with_tax(gross: Micros, tax_bps: u32) -> Result<Micros, MoneyError> {
     // One more than the floor: a hold may be too large by a micro, never too small.
     let tax = share(gross, tax_bps)?;
-    let lifted = if tax_bps == 0 {
+    let lifted = if tax_bps == 0 || gross == Micros::ZERO {
         tax
     } else {
         tax.plus(Micros::new(1))?
@@ -165,7 +164,8 @@ pub enum Renewal {
 }
 
 /// Decides on a running lease's hold. `remaining` is what the hold has left after everything proven
-/// was charged.
+/// was charged. A raise that would still cover no more than [`STOP_LATENCY`] is not taken: the stop
+/// is due now, and the next decision may come too late for it.
 pub fn renew(burn: Burn, remaining: Micros, available: Micros) -> Result<Renewal, MoneyError> {
     let retention = burn.retention()?;
     let half = burn
@@ -175,13 +175,12 @@ pub fn renew(burn: Burn, remaining: Micros, available: Micros) -> Result<Renewal
         return Ok(Renewal::Enough);
     }
     let missing = burn.running(WINDOW)?.plus(retention)?.minus(remaining)?;
-    let raise = missing.min(available);
-    if raise > Micros::ZERO {
-        return Ok(Renewal::Raise(raise));
-    }
+    let raise = missing.min(available).max(Micros::ZERO);
     let last = burn.running(STOP_LATENCY)?.plus(retention)?;
-    Ok(if remaining <= last {
+    Ok(if remaining.plus(raise)? <= last {
         Renewal::Stop
+    } else if raise > Micros::ZERO {
+        Renewal::Raise(raise)
     } else {
         Renewal::Enough
     })
@@ -224,10 +223,60 @@ mod tests {
     }
 
     #[test]
+    fn a_free_lease_has_a_hold_of_one() {
+        let free = Burn {
+            tax_bps: 1_900,
+            ..burn(0, 0)
+        };
+        assert_eq!(
+            size(free, Micros::new(1)).unwrap().unwrap().amount,
+            Micros::new(1)
+        );
+        assert_eq!(size(free, Micros::ZERO).unwrap(), Err(Micros::new(1)));
+        assert_eq!(
+            renew(free, Micros::ZERO, Micros::ZERO).unwrap(),
+            Renewal::Enough
+        );
+    }
+
+    #[test]
+    fn only_an_open_hold_has_something_left() {
+        let hold = Hold {
+            id: HoldId::from_uuid(uuid::Uuid::nil()),
+            account: AccountId(1),
+            lease: LeaseId::from_uuid(uuid::Uuid::nil()),
+            amount: Micros::new(10),
+            posted: Micros::new(4),
+            state: HoldState::Open,
+            opened_at: Timestamp::from_micros(0),
+            expires_at: None,
+        };
+        assert_eq!(hold.remaining(), Micros::new(6));
+        assert!(!hold.is_over(Timestamp::MAX));
+        for state in [HoldState::Open, HoldState::Closed, HoldState::Expired] {
+            assert_eq!(HoldState::parse(state.as_str()), Some(state));
+            let left = Hold {
+                state,
+                ..hold.clone()
+            }
+            .remaining();
+            assert_eq!(left > Micros::ZERO, state == HoldState::Open);
+        }
+        assert_eq!(HoldState::parse("Open"), None);
+    }
+
+    #[test]
     fn retention_is_part_of_the_hold() {
         let b = burn(0, 7_300_000);
         let one = size(b, Micros::new(100_000_000)).unwrap().unwrap();
         assert_eq!(one.retention, Micros::new(240_000));
+        let least = size(b, Micros::new(240_000)).unwrap();
+        assert_eq!(least, Err(Micros::new(240_500)));
+        let taxed = Burn {
+            tax_bps: 1_900,
+            ..b
+        };
+        assert_eq!(taxed.retention(), Ok(Micros::new(285_601)));
     }
 
     #[test]
@@ -245,9 +294,18 @@ mod tests {
             renew(b, Micros::new(200_000), Micros::ZERO).unwrap(),
             Renewal::Enough
         );
-        assert_eq!(
-            renew(b, Micros::new(17_500), Micros::ZERO).unwrap(),
-            Renewal::Stop
-        );
+        for (remaining, available, expected) in [
+            (17_500, 0, Renewal::Stop),
+            (17_501, 0, Renewal::Enough),
+            // A crumb in the wallet must not put the stop off.
+            (17_000, 500, Renewal::Stop),
+            (17_000, 501, Renewal::Raise(Micros::new(501))),
+            (209_999, 0, Renewal::Enough),
+            (209_999, 1_000_000, Renewal::Raise(Micros::new(210_001))),
+            (210_000, 1_000_000, Renewal::Enough),
+        ] {
+            let decided = renew(b, Micros::new(remaining), Micros::new(available)).unwrap();
+            assert_eq!(decided, expected, "{remaining} {available}");
+        }
     }
 }

@@ -68,10 +68,18 @@ impl Ledger {
         Ok(())
     }
 
-    /// Sets money aside.
+    /// Sets money aside. The hold must be new: open, nothing charged, the only open one of its lease.
     pub fn open_hold(&mut self, hold: Hold) -> Result<(), TransferRefusal> {
         if hold.amount <= Micros::ZERO {
             return Err(TransferRefusal::AmountNotPositive);
+        }
+        self.get(hold.account)?;
+        if hold.state != HoldState::Open || hold.posted != Micros::ZERO {
+            return Err(TransferRefusal::HoldNotOpen);
+        }
+        let rival = |h: &Hold| h.lease == hold.lease && h.state == HoldState::Open;
+        if self.holds.contains_key(&hold.id) || self.holds.values().any(rival) {
+            return Err(TransferRefusal::HoldOfOther);
         }
         let account = self.pending(hold.account, hold.amount)?;
         self.put([account]);
@@ -85,8 +93,8 @@ impl Ledger {
             return Err(TransferRefusal::AmountNotPositive);
         }
         let mut hold = self.open(id)?.clone();
-        hold.amount = hold.amount.plus(more)?;
         let account = self.pending(hold.account, more)?;
+        hold.amount = hold.amount.plus(more)?;
         self.put([account]);
         self.holds.insert(id, hold);
         Ok(())
@@ -100,19 +108,26 @@ impl Ledger {
         Ok(())
     }
 
-    /// Books a charge out of its hold.
+    /// Books a charge out of its lease's hold, which must not be over at the charge's time.
     pub fn charge(&mut self, charge: &Charge) -> Result<(), TransferRefusal> {
         let (due, to) = (charge.settlement.due, charge.accounts);
         let zero = Micros::ZERO;
         if due.gross < zero || due.fee < zero || due.tax < zero || due.fee > due.gross {
             return Err(TransferRefusal::AmountNotPositive);
         }
+        if [to.earned, to.fee, to.tax].contains(&to.wallet) {
+            return Err(TransferRefusal::SameAccount);
+        }
         self.same_currency(&[to.wallet, to.earned, to.fee, to.tax])?;
         let mut hold = self.open(charge.hold)?.clone();
-        if hold.account != to.wallet {
+        if hold.is_over(charge.at) {
+            return Err(TransferRefusal::HoldNotOpen);
+        }
+        if hold.account != to.wallet || hold.lease != charge.settlement.lease {
             return Err(TransferRefusal::HoldOfOther);
         }
-        let pays = due.renter()?;
+        // A sum beyond 64 bits is beyond any hold as well.
+        let pays = due.renter().map_err(|_wide| TransferRefusal::ExceedsHold)?;
         if pays > hold.remaining() {
             return Err(TransferRefusal::ExceedsHold);
         }

@@ -4,6 +4,9 @@
 //! machine's monotonic clock. Within one boot and run, the time between two proofs is the smaller
 //! of what the server's clock and the machine's clock saw, so neither side can inflate it. Another
 //! boot or run proves nothing of the gap. Late, repeated and disordered proofs change nothing.
+//!
+//! A meter's times are whole milliseconds, rounded down: so the parts of a span add up to the span,
+//! whichever of a run's proofs arrived, and no range holds more proven time than it is long.
 
 use domain::clock::{Span, Timestamp};
 use domain::id::{LeaseId, MeterId};
@@ -107,9 +110,14 @@ pub struct NewMeter {
     pub shares: Shares,
 }
 
+const fn whole_ms(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.millis())
+}
+
 impl Meter {
     /// A meter that has seen nothing.
     pub const fn open(new: NewMeter, now: Timestamp) -> Self {
+        let now = whole_ms(now);
         Self {
             id: new.id,
             lease: new.lease,
@@ -149,6 +157,10 @@ impl Meter {
         if self.closed {
             return None;
         }
+        let proof = Proof {
+            at: whole_ms(proof.at),
+            ..proof
+        };
         let target = self.until.map_or(proof.at, |until| until.min(proof.at));
         if !self.continues(&proof) {
             return self.begin_range(proof, target);
@@ -190,10 +202,10 @@ impl Meter {
         })
     }
 
-    /// Nothing after `at` will be billed. What is proven stays.
+    /// Nothing after `at` will be billed. What is proven stays, and an earlier cut stays.
     #[must_use]
     pub fn cut(&self, at: Timestamp) -> Self {
-        let until = at.max(self.through);
+        let until = whole_ms(at).max(self.through);
         Self {
             until: Some(self.until.map_or(until, |u| u.min(until))),
             ..self.clone()

@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_micro_for_each_millisecond_lasts_as_many() {
+        let affordable = |budget| affordable_ms(hourly(3_600_000), 0, Micros::new(budget));
+        assert_eq!(affordable(5), Some(5));
+        assert_eq!(affordable(-5), Some(0));
+        assert_eq!(affordable_ms(hourly(7_200_000), 0, Micros::new(5)), Some(2));
+        let slow = affordable_ms(hourly(1), 0, Micros::new(i64::MAX));
+        assert_eq!(slow, Some(i64::MAX));
+    }
+
+    #[test]
     fn free_time_is_not_bounded_by_money() {
         assert_eq!(affordable_ms(hourly(0), 0, Micros::ZERO), None);
     }

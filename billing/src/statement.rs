@@ -4,11 +4,14 @@
 //! any changed byte fails. Every charge line carries the BLAKE3 hash of itself and the line before;
 //! the body's hash is signed by the market (Ed25519, RFC 8032).
 
-use domain::money::{Micros, Period, Rate};
+use std::collections::BTreeSet;
+
+use domain::money::{Currency, Micros, Period, Rate};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::meter::Resource;
 use crate::rating::{Due, Shares, due};
 
 /// Version of the document's form.
@@ -217,6 +220,10 @@ impl MeterLines {
     }
 
     fn check(&self) -> Result<Due, StatementFault> {
+        let most = |bps: u32| bps <= 10_000;
+        if self.price_micros < 0 || !most(self.fee_bps) || !most(self.tax_bps) {
+            return Err(StatementFault::Form("a rate out of range".to_owned()));
+        }
         let period = Period::from_millis(self.period_ms)
             .ok_or_else(|| StatementFault::Form("unknown period".to_owned()))?;
         let rate = Rate {
@@ -233,8 +240,7 @@ impl MeterLines {
             let (resource, seq) = (self.resource.clone(), line.seq);
             let length_ms = line.to_us.saturating_sub(line.from_us).div_euclid(1_000);
             let in_order = line.from_us >= through && line.from_us < line.to_us;
-            // A range may begin and end within one ms of what the server saw.
-            let plausible = (0..=length_ms.saturating_add(1)).contains(&line.billable_ms);
+            let plausible = (0..=length_ms).contains(&line.billable_ms);
             if seq != expected_seq || !in_order || !plausible {
                 return Err(StatementFault::Range { resource, seq });
             }
@@ -293,7 +299,18 @@ impl StatementBody {
                 self.format
             )));
         }
+        if self.currency.parse::<Currency>().is_err() {
+            return Err(StatementFault::Form("unknown currency".to_owned()));
+        }
+        // Two meters of one resource would bill one second twice.
+        let mut seen = BTreeSet::new();
         for meter in &self.meters {
+            let known = Resource::parse(&meter.resource);
+            if !known.is_some_and(|resource| seen.insert(resource)) {
+                return Err(StatementFault::Form(
+                    "a resource is unknown or metered twice".to_owned(),
+                ));
+            }
             meter.check()?;
         }
         if self.totals()? == self.total {

@@ -76,11 +76,12 @@ pub enum TransferRefusal {
     /// The hold is not there.
     #[error("the hold does not exist")]
     HoldMissing,
-    /// The hold is closed or expired.
+    /// The hold is closed, or its time is over.
     #[error("the hold is not open")]
     HoldNotOpen,
-    /// The hold was taken on another account.
-    #[error("the hold belongs to another account")]
+    /// The hold was taken on another account or for another lease, or (on opening) its id or its
+    /// lease has a hold already.
+    #[error("the hold belongs to another account or lease")]
     HoldOfOther,
     /// More than is left in the hold.
     #[error("the hold does not cover the amount")]

@@ -1,5 +1,9 @@
 //! The GPU model catalogue: canonical names, figures with their sources, and the aliases by which
 //! drivers, clouds and other markets call a model.
+//!
+//! The data is `domain/data/gpu-models.toml`; its head tells what each figure means and which model
+//! an ambiguous name stands for. Invariant: a name, in lower case and without punctuation, leads to
+//! one model only, and every figure is plausible.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +13,9 @@ use serde::Deserialize;
 use thiserror::Error;
 
 const EMBEDDED: &str = include_str!("../data/gpu-models.toml");
+
+/// Longer names are cut before they are compared: a name from outside must not cost much time.
+const NAME_MAX: usize = 64;
 
 /// Who makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -39,6 +46,105 @@ impl Vendor {
     }
 }
 
+impl fmt::Display for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Vendor {
+    type Err = CatalogueError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogueError> {
+        [Self::Nvidia, Self::Amd, Self::Intel, Self::Aws, Self::Google]
+            .into_iter()
+            .find(|v| v.as_str() == text)
+            .ok_or_else(|| CatalogueError::Form(format!("`{text}` is not a vendor")))
+    }
+}
+
+/// How GPUs of one machine reach each other: the closed list for [`GpuModel::interconnect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Interconnect {
+    /// PCI Express 3.
+    Pcie3,
+    /// PCI Express 4.
+    Pcie4,
+    /// PCI Express 5.
+    Pcie5,
+    /// NVIDIA NVLink 1 (Pascal).
+    Nvlink1,
+    /// NVIDIA NVLink 2 (Volta, Turing).
+    Nvlink2,
+    /// NVIDIA NVLink 3 (Ampere).
+    Nvlink3,
+    /// NVIDIA NVLink 4 (Hopper).
+    Nvlink4,
+    /// NVIDIA NVLink 5 (Blackwell).
+    Nvlink5,
+    /// AMD Infinity Fabric.
+    InfinityFabric,
+    /// RDMA over Ethernet ports of the accelerator (Intel Gaudi).
+    Roce,
+    /// AWS NeuronLink.
+    Neuronlink,
+    /// Google's inter-chip interconnect (TPU).
+    Ici,
+}
+
+impl Interconnect {
+    /// Every link, in the order of the list.
+    pub const ALL: [Self; 12] = [
+        Self::Pcie3,
+        Self::Pcie4,
+        Self::Pcie5,
+        Self::Nvlink1,
+        Self::Nvlink2,
+        Self::Nvlink3,
+        Self::Nvlink4,
+        Self::Nvlink5,
+        Self::InfinityFabric,
+        Self::Roce,
+        Self::Neuronlink,
+        Self::Ici,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pcie3 => "pcie3",
+            Self::Pcie4 => "pcie4",
+            Self::Pcie5 => "pcie5",
+            Self::Nvlink1 => "nvlink1",
+            Self::Nvlink2 => "nvlink2",
+            Self::Nvlink3 => "nvlink3",
+            Self::Nvlink4 => "nvlink4",
+            Self::Nvlink5 => "nvlink5",
+            Self::InfinityFabric => "infinity-fabric",
+            Self::Roce => "roce",
+            Self::Neuronlink => "neuronlink",
+            Self::Ici => "ici",
+        }
+    }
+}
+
+impl fmt::Display for Interconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Interconnect {
+    type Err = CatalogueError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogueError> {
+        Self::ALL
+            .into_iter()
+            .find(|link| link.as_str() == text)
+            .ok_or_else(|| CatalogueError::Form(format!("`{text}` is not an interconnect")))
+    }
+}
+
 /// A slice that a model can be cut into (NVIDIA Multi-Instance GPU).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +153,7 @@ pub struct MigProfile {
     pub name: String,
     /// How many fit on one GPU.
     pub max_instances: u32,
-    /// Memory of one, MiB.
+    /// Memory of one, MiB, about as `nvidia-smi mig -lgip` lists it (drivers differ a little).
     pub memory_mib: u32,
 }
 
@@ -55,7 +161,7 @@ pub struct MigProfile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuModel {
-    /// Canonical name: lower-case words joined by `-`.
+    /// Canonical name: lower-case words and digits joined by `-`.
     pub slug: String,
     /// For people.
     pub name: String,
@@ -63,26 +169,26 @@ pub struct GpuModel {
     pub vendor: Vendor,
     /// Vendor's architecture name.
     pub architecture: String,
-    /// Memory of one, MiB.
+    /// Nominal memory of one, MiB; drivers tell up to 15 % less (ECC, reserved).
     pub memory_mib: u32,
     /// Memory bandwidth, GB/s.
     pub memory_bandwidth_gbps: u32,
-    /// Dense FP16 tensor rate, GFLOPS; `None` if not published or not supported.
+    /// Dense FP16 tensor rate with FP32 accumulate, GFLOPS; `None` if not published or not supported.
     pub fp16_gflops: Option<u64>,
     /// Dense BF16 tensor rate, GFLOPS.
     pub bf16_gflops: Option<u64>,
-    /// Dense FP8 tensor rate, GFLOPS.
+    /// Dense FP8 tensor rate with FP32 accumulate, GFLOPS.
     pub fp8_gflops: Option<u64>,
-    /// Board power, W.
+    /// The most that one GPU draws, W.
     pub power_watts: u32,
-    /// Fastest link to its peers, e.g. `nvlink4`, `pcie4`.
+    /// Fastest link to its peers that the model can have, the name of an [`Interconnect`].
     pub interconnect: String,
     /// How it can be cut.
     #[serde(default)]
     pub mig_profiles: Vec<MigProfile>,
     /// Other names that lead to it.
     pub aliases: Vec<String>,
-    /// Where the figures are from.
+    /// Where the figures are from: the vendor's document and where it is found.
     pub source: String,
 }
 
@@ -92,8 +198,8 @@ pub enum CatalogueError {
     /// Not the expected form.
     #[error("the GPU catalogue cannot be read: {0}")]
     Form(String),
-    /// One name leads to two models.
-    #[error("the name `{0}` leads to two GPU models")]
+    /// One name is given twice, or has no letter or digit.
+    #[error("the name `{0}` leads to two GPU models or to none")]
     Ambiguous(String),
     /// A figure is out of any sensible range.
     #[error("the figures of `{0}` are not plausible")]
@@ -113,11 +219,45 @@ pub struct Catalogue {
     names: BTreeMap<String, usize>,
 }
 
+/// What of a name counts: letters and digits, in lower case.
 fn normal(name: &str) -> String {
     name.chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
+        .take(NAME_MAX)
         .collect()
+}
+
+fn is_slug(text: &str) -> bool {
+    let word = |w: &str| {
+        !w.is_empty()
+            && w.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    text.len() <= NAME_MAX && text.split('-').all(word)
+}
+
+/// Ranges wide enough for ten years of hardware, narrow enough to catch a slip of the unit.
+fn is_plausible(model: &GpuModel) -> bool {
+    let rates = [model.fp16_gflops, model.bf16_gflops, model.fp8_gflops];
+    let told = [&model.name, &model.architecture, &model.source];
+    let cut = |p: &MigProfile| {
+        let all = p.memory_mib.checked_mul(p.max_instances);
+        !p.name.is_empty()
+            && (1..=16).contains(&p.max_instances)
+            && p.memory_mib >= 1_024
+            && all.is_some_and(|mib| mib <= model.memory_mib)
+    };
+    is_slug(&model.slug)
+        && told.iter().all(|text| !text.trim().is_empty())
+        && (1_024..=4_194_304).contains(&model.memory_mib)
+        && (10..=100_000).contains(&model.memory_bandwidth_gbps)
+        && (10..=20_000).contains(&model.power_watts)
+        && rates
+            .into_iter()
+            .flatten()
+            .all(|g| (1_000..=1_000_000_000).contains(&g))
+        && model.mig_profiles.iter().all(cut)
 }
 
 impl Catalogue {
@@ -133,13 +273,13 @@ impl Catalogue {
         models.sort_by(|a, b| a.slug.cmp(&b.slug));
         let mut names = BTreeMap::new();
         for (place, model) in models.iter().enumerate() {
-            let memory_fits = (1_024..=4_194_304).contains(&model.memory_mib);
-            let power_fits = (1..=20_000).contains(&model.power_watts);
-            if !memory_fits || !power_fits || model.source.is_empty() {
+            if !is_plausible(model) {
                 return Err(CatalogueError::Implausible(model.slug.clone()));
             }
+            model.interconnect.parse::<Interconnect>()?;
             for name in std::iter::once(&model.slug).chain(&model.aliases) {
-                if names.insert(normal(name), place).is_some() {
+                let key = normal(name);
+                if key.is_empty() || names.insert(key, place).is_some() {
                     return Err(CatalogueError::Ambiguous(name.clone()));
                 }
             }
@@ -157,7 +297,7 @@ impl Catalogue {
         self.models.get(*self.names.get(&normal(name))?)
     }
 
-    /// The slugs of the `most` models whose names are nearest to `name`.
+    /// The slugs of the `most` models whose names are nearest to `name`, nearest first.
     pub fn near(&self, name: &str, most: usize) -> Vec<&str> {
         let wanted = normal(name);
         let mut best: BTreeMap<usize, usize> = BTreeMap::new();

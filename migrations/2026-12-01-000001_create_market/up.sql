@@ -351,7 +351,8 @@ CREATE TABLE idempotency (
     fingerprint bytea NOT NULL,
     -- The effect's answer, as it was given.
     status smallint NOT NULL,
-    body jsonb NOT NULL,
+    -- Not jsonb: that reorders the fields, and a repeat gets the same bytes.
+    body json NOT NULL,
     created_at timestamptz NOT NULL,
     PRIMARY KEY (party_id, route, key)
 );

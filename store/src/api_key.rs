@@ -6,7 +6,7 @@ use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use domain::access::Scope;
-use domain::clock::Timestamp;
+use domain::clock::{Span, Timestamp};
 use domain::id::{ApiKeyId, PartyId, UserId};
 use domain::party::Role;
 use uuid::Uuid;
@@ -169,11 +169,19 @@ pub async fn revoke(
     row.map(Row::record).transpose()
 }
 
-/// Notes the use of a key.
+/// Notes the use of a key, at most once a minute: the row is read with every request.
 pub async fn touch(tx: &mut Tx, id: ApiKeyId, now: Timestamp) -> Result<(), Error> {
-    diesel::update(api_key::table.find(id.uuid()))
-        .set(api_key::last_used_at.eq(to_pg(now)))
-        .execute(tx.sql()?)
-        .await?;
+    let minute_ago = to_pg(now.minus(Span::from_mins(1)));
+    let stale = api_key::last_used_at
+        .is_null()
+        .or(api_key::last_used_at.lt(minute_ago));
+    diesel::update(
+        api_key::table
+            .filter(api_key::id.eq(id.uuid()))
+            .filter(stale),
+    )
+    .set(api_key::last_used_at.eq(to_pg(now)))
+    .execute(tx.sql()?)
+    .await?;
     Ok(())
 }

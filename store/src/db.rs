@@ -8,6 +8,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use diesel::migration::{Migration, MigrationSource};
+use diesel::pg::Pg;
+use diesel::sql_types::{Array, Bool, Text};
+use diesel::{QueryableByName, sql_query};
 use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
@@ -24,6 +28,12 @@ const READ: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '10s'";
 const WRITE: &str = "BEGIN; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; \
     SET LOCAL idle_in_transaction_session_timeout = '20s'";
+
+#[derive(QueryableByName)]
+struct Present {
+    #[diesel(sql_type = Bool)]
+    present: bool,
+}
 
 /// The database.
 #[derive(Clone)]
@@ -143,7 +153,8 @@ impl Db {
     /// Applies what is missing of the schema and puts the GPU models in. Returns the names of the
     /// migrations that were applied. One process at a time (advisory lock).
     pub async fn migrate(&self, catalogue: &Catalogue) -> Result<Vec<String>, Error> {
-        let mut lock = self.connection().await?;
+        // Out of the pool: whatever fails, the lock ends with its connection.
+        let mut lock = Object::take(self.connection().await?);
         lock.batch_execute("SELECT pg_advisory_lock(7232011)")
             .await?;
         let connection = Object::take(self.connection().await?);
@@ -191,14 +202,30 @@ impl Db {
         Ok(())
     }
 
-    /// Is the schema the one that this build needs?
+    /// Has the database every migration that this build needs? Only reads.
     pub async fn migrated(&self) -> Result<bool, Error> {
-        let connection = Object::take(self.connection().await?);
-        let mut harness = AsyncMigrationHarness::new(connection);
-        harness
-            .has_pending_migration(MIGRATIONS)
-            .map(|pending| !pending)
-            .map_err(|e| Error::Unavailable(e.to_string()))
+        let known: Vec<Box<dyn Migration<Pg>>> = MIGRATIONS
+            .migrations()
+            .map_err(|e| Error::Unavailable(e.to_string()))?;
+        let versions: Vec<String> = known
+            .iter()
+            .map(|m| m.name().version().to_string())
+            .collect();
+        let mut connection = self.connection().await?;
+        let table: Present =
+            sql_query("SELECT to_regclass('__diesel_schema_migrations') IS NOT NULL AS present")
+                .get_result(&mut *connection)
+                .await?;
+        if !table.present {
+            return Ok(false);
+        }
+        let all: Present = sql_query(
+            "SELECT NOT EXISTS (SELECT unnest($1) EXCEPT SELECT version FROM __diesel_schema_migrations) AS present",
+        )
+        .bind::<Array<Text>, _>(versions)
+        .get_result(&mut *connection)
+        .await?;
+        Ok(all.present)
     }
 
     /// Where it connects, for a message; without credentials.

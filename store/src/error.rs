@@ -71,7 +71,8 @@ pub enum Error {
     /// Others wanted the same rows at the same time; nothing was changed.
     #[error("too much contention")]
     Contended,
-    /// The database cannot be reached or is overloaded; nothing was changed.
+    /// The database cannot be reached or is overloaded. Nothing was changed, unless the connection
+    /// broke while it committed: then only the idempotency key can tell.
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// The idempotency key was used with another request.
@@ -105,11 +106,17 @@ impl From<DieselError> for Error {
         let DieselError::DatabaseError(kind, info) = &cause else {
             return Self::Statement(cause);
         };
-        let gone = [DatabaseErrorKind::ClosedConnection, DatabaseErrorKind::UnableToSendCommand];
+        let gone = [
+            DatabaseErrorKind::ClosedConnection,
+            DatabaseErrorKind::UnableToSendCommand,
+        ];
         if matches!(kind, DatabaseErrorKind::SerializationFailure) {
             return Self::Contended;
         }
-        if gone.iter().any(|k| std::mem::discriminant(k) == std::mem::discriminant(kind)) {
+        if gone
+            .iter()
+            .any(|k| std::mem::discriminant(k) == std::mem::discriminant(kind))
+        {
             return Self::Unavailable(info.message().to_owned());
         }
         match info.constraint_name() {

@@ -1,11 +1,14 @@
 //! Accounts, holds, transfers and top-ups: the rows behind `billing::ledger`.
 
+use std::collections::BTreeSet;
+
 use billing::account::{Account, AccountCode, AccountId};
 use billing::hold::{Hold, HoldState};
 use billing::ledger::Ledger;
 use billing::transfer::Transfer;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
+use diesel::sql_types::{Array, Integer, SmallInt, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{HoldId, LeaseId, PartyId, TopUpId};
@@ -17,7 +20,7 @@ use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::schema::{account, hold, top_up, transfer};
 
-#[derive(Queryable, Selectable)]
+#[derive(Queryable, QueryableByName, Selectable)]
 #[diesel(table_name = account)]
 struct AccountRow {
     id: i64,
@@ -100,51 +103,65 @@ pub async fn account_of(
     row.map(AccountRow::record).transpose()
 }
 
+const PRESENT: &str = "SELECT a.* FROM account a
+    JOIN unnest($2, $3) AS w (code, owner) ON a.code = w.code AND a.owner = w.owner
+    WHERE a.ledger = $1 ORDER BY a.id";
+
+async fn present(
+    tx: &mut Tx,
+    query: &str,
+    currency: Currency,
+    wanted: &[(AccountCode, Uuid)],
+) -> Result<Vec<Account>, Error> {
+    let codes: Vec<i16> = wanted.iter().map(|(code, _)| code.code()).collect();
+    let owners: Vec<Uuid> = wanted.iter().map(|(_, owner)| *owner).collect();
+    let rows: Vec<AccountRow> = diesel::sql_query(query)
+        .bind::<Integer, _>(currency.ledger())
+        .bind::<Array<SmallInt>, _>(codes)
+        .bind::<Array<SqlUuid>, _>(owners)
+        .load(tx.sql()?)
+        .await?;
+    rows.into_iter().map(AccountRow::record).collect()
+}
+
 /// Locks accounts in the order of their numbers, after making those that are missing. They come
-/// back in the order asked for.
+/// back in the order asked for. Call it once in a transaction.
+///
+/// Missing ones are made before any is locked, in one order for all, so that nobody who holds a
+/// lock waits for a new row, and makers do not wait in a circle.
 pub async fn lock_accounts(
     tx: &mut Tx,
     currency: Currency,
     wanted: &[(AccountCode, Uuid)],
 ) -> Result<Vec<Account>, Error> {
-    let rows: Vec<_> = wanted
+    let known = present(tx, PRESENT, currency, wanted).await?;
+    let among = |accounts: &[Account], (code, owner): (AccountCode, Uuid)| {
+        accounts
+            .iter()
+            .find(|a| a.code == code && a.owner == owner)
+            .cloned()
+    };
+    let missing: BTreeSet<(AccountCode, Uuid)> = wanted
         .iter()
-        .map(|(code, owner)| {
-            (
+        .copied()
+        .filter(|w| among(&known, *w).is_none())
+        .collect();
+    for (code, owner) in missing {
+        diesel::insert_into(account::table)
+            .values((
                 account::ledger.eq(currency.ledger()),
                 account::code.eq(code.code()),
-                account::owner.eq(*owner),
+                account::owner.eq(owner),
                 account::constrained.eq(code.is_constrained()),
-            )
-        })
-        .collect();
-    diesel::insert_into(account::table)
-        .values(rows)
-        .on_conflict_do_nothing()
-        .execute(tx.sql()?)
-        .await?;
-    let codes: Vec<i16> = wanted.iter().map(|(code, _)| code.code()).collect();
-    let owners: Vec<Uuid> = wanted.iter().map(|(_, owner)| *owner).collect();
-    let query = account::table
-        .filter(account::ledger.eq(currency.ledger()))
-        .filter(
-            account::code
-                .eq_any(codes)
-                .and(account::owner.eq_any(owners)),
-        )
-        .order(account::id)
-        .select(AccountRow::as_select())
-        .for_update();
-    let locked: Vec<AccountRow> = query.load(tx.sql()?).await?;
-    let locked: Vec<Account> = locked
-        .into_iter()
-        .map(AccountRow::record)
-        .collect::<Result<_, _>>()?;
-    let find = |(code, owner): &(AccountCode, Uuid)| {
-        let found = locked.iter().find(|a| a.code == *code && a.owner == *owner);
-        parsed("account", found.cloned())
-    };
-    wanted.iter().map(find).collect()
+            ))
+            .on_conflict_do_nothing()
+            .execute(tx.sql()?)
+            .await?;
+    }
+    let locking = format!("{PRESENT} FOR UPDATE OF a");
+    let locked = present(tx, &locking, currency, wanted).await?;
+    let found = wanted.iter().map(|w| parsed("account", among(&locked, *w)));
+    found.collect()
 }
 
 /// Saves every account and hold of a ledger that `before` had otherwise.

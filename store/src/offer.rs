@@ -194,14 +194,15 @@ async fn assemble(
     now: Timestamp,
 ) -> Result<Vec<Supply>, Error> {
     let ids: Vec<MachineId> = offers.iter().map(|o| o.machine).collect();
-    let machines = machine::by_ids(ro, &ids).await?;
+    let machines = machine::by_ids(ro, &ids).await?.into_iter();
+    let machines: BTreeMap<MachineId, MachineRecord> = machines.map(|m| (m.id, m)).collect();
     let mut gpus: BTreeMap<MachineId, Vec<GpuRecord>> = BTreeMap::new();
     for gpu in machine::gpus(ro, &ids).await? {
         gpus.entry(gpu.machine).or_default().push(gpu);
     }
     let disks = disk_in_use(ro, &ids).await?;
     let supply = |record: OfferRecord| {
-        let machine = machines.iter().find(|m| m.id == record.machine)?;
+        let machine = machines.get(&record.machine)?;
         let own = gpus.remove(&record.machine)?;
         let used = disks.get(&record.machine).copied().unwrap_or(0);
         let first = own.as_slice().first()?.clone();
@@ -240,7 +241,8 @@ fn supply(
                 gpu: g.id,
                 index: g.slot,
                 island: g.island,
-                free: !g.leased && !g.busy_elsewhere,
+                // A GPU of another model than the offer shows is not offered.
+                free: !g.leased && !g.busy_elsewhere && g.model == first.model,
             })
             .collect(),
     }

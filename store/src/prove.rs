@@ -4,7 +4,7 @@
 //! nothing with the one that wrote the rows.
 
 use diesel::QueryableByName;
-use diesel::sql_types::Text;
+use diesel::sql_types::{BigInt, Text};
 use diesel_async::RunQueryDsl;
 
 use crate::db::Ro;
@@ -27,10 +27,12 @@ pub struct InvariantRow {
 struct Example {
     #[diesel(sql_type = Text)]
     example: String,
+    #[diesel(sql_type = BigInt)]
+    violations: i64,
 }
 
 /// Number, statement, query of examples.
-const INVARIANTS: [(&str, &str, &str); 14] = [
+const INVARIANTS: [(&str, &str, &str); 17] = [
     (
         "I1",
         "debits equal credits in each currency",
@@ -105,6 +107,25 @@ const INVARIANTS: [(&str, &str, &str); 14] = [
          WHERE h.posted <> coalesce(c.paid, 0)",
     ),
     (
+        "H1",
+        "each charge is of its meter's lease, paid by that lease's hold, renter, to its provider",
+        "SELECT c.id::text AS example FROM charge c
+           LEFT JOIN meter m ON m.id = c.meter_id LEFT JOIN hold h ON h.id = c.hold_id
+           LEFT JOIN lease l ON l.id = c.lease_id
+           LEFT JOIN account w ON w.id = c.wallet LEFT JOIN account e ON e.id = c.earned
+           LEFT JOIN account f ON f.id = c.fee_account LEFT JOIN account t ON t.id = c.tax_account
+         WHERE (m.lease_id = l.id AND h.lease_id = l.id AND h.account = w.id
+            AND w.code = 200 AND w.owner = l.party_id AND e.code = 230 AND e.owner = l.provider_id
+            AND f.code = 300 AND t.code = 260) IS NOT TRUE",
+    ),
+    (
+        "P1",
+        "each top-up is one transfer of its amount to its party's wallet",
+        "SELECT t.id::text AS example FROM top_up t
+           LEFT JOIN transfer x ON x.id = t.transfer_id LEFT JOIN account w ON w.id = x.credit
+         WHERE (x.amount = t.amount AND x.cause = t.id AND w.code = 200 AND w.owner = t.party_id) IS NOT TRUE",
+    ),
+    (
         "I15",
         "both sides of each movement have its currency",
         "SELECT t.id::text AS example FROM transfer t JOIN account d ON d.id = t.debit JOIN account c ON c.id = t.credit
@@ -138,7 +159,18 @@ const INVARIANTS: [(&str, &str, &str); 14] = [
          WHERE l.state IN ('placing', 'provisioning', 'running', 'interrupting', 'resuming')
            AND q.gpu_count <> (SELECT count(*) FROM lease_gpu g WHERE g.lease_id = l.id AND g.released_at IS NULL)
          UNION ALL
-         SELECT gpu_id::text FROM lease_gpu WHERE released_at IS NULL GROUP BY gpu_id HAVING count(*) > 1",
+         SELECT g.uuid FROM lease_gpu h JOIN gpu g ON g.id = h.gpu_id
+          WHERE h.released_at IS NULL GROUP BY g.uuid HAVING count(*) > 1
+         UNION ALL
+         SELECT l.id::text FROM lease l JOIN lease_gpu h ON h.lease_id = l.id AND h.released_at IS NULL
+           JOIN gpu g ON g.id = h.gpu_id WHERE g.machine_id <> l.machine_id",
+    ),
+    (
+        "R1",
+        "no state without a reason",
+        "SELECT id::text AS example FROM lease WHERE state_reason = ''
+         UNION ALL SELECT id::text FROM lease_event WHERE reason = '' OR actor_id = ''
+         UNION ALL SELECT id::text FROM machine WHERE state_reason = ''",
     ),
     (
         "T1",
@@ -153,12 +185,15 @@ const INVARIANTS: [(&str, &str, &str); 14] = [
 pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
     let mut rows = Vec::new();
     for (id, statement, query) in INVARIANTS {
-        let found: Vec<Example> = diesel::sql_query(query).load(ro.sql()?).await?;
+        let counted = format!(
+            "SELECT example, count(*) OVER () AS violations FROM ({query}) broken LIMIT 10"
+        );
+        let found: Vec<Example> = diesel::sql_query(counted).load(ro.sql()?).await?;
         rows.push(InvariantRow {
             id,
             statement,
-            violations: i64::try_from(found.len()).unwrap_or(i64::MAX),
-            examples: found.into_iter().take(10).map(|e| e.example).collect(),
+            violations: found.as_slice().first().map_or(0, |e| e.violations),
+            examples: found.into_iter().map(|e| e.example).collect(),
         });
     }
     Ok(rows)

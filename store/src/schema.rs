@@ -132,7 +132,7 @@ diesel::table! {
         key -> Text,
         fingerprint -> Bytea,
         status -> SmallInt,
-        body -> Jsonb,
+        body -> Json,
         created_at -> Timestamptz,
     }
 }

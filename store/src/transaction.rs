@@ -69,7 +69,8 @@ WHERE $2 OR id < $3
 ORDER BY id DESC, code
 LIMIT $4";
 
-/// The party's movements, newest first.
+/// The party's movements, newest first. A movement between two accounts of the party is two records
+/// with one id, which come on one page: a page may be one record longer than its limit.
 pub async fn list(
     ro: &mut Ro,
     party: PartyId,
@@ -79,7 +80,7 @@ pub async fn list(
         .bind::<SqlUuid, _>(party.uuid())
         .bind::<Bool, _>(page.after.is_none())
         .bind::<SqlUuid, _>(page.after.unwrap_or(Uuid::nil()))
-        .bind::<BigInt, _>(page.fetch())
+        .bind::<BigInt, _>(page.fetch().saturating_add(1))
         .load(ro.sql()?)
         .await?;
     let record = |row: Row| {
@@ -96,5 +97,21 @@ pub async fn list(
         })
     };
     let records = rows.into_iter().map(record).collect::<Result<_, Error>>()?;
-    Ok(page.cut(records, |t: &TransactionRecord| t.id))
+    Ok(cut(records, page.limit))
+}
+
+/// Cuts the extra rows off, never between two records of one movement.
+fn cut(mut records: Vec<TransactionRecord>, limit: u32) -> Paged<TransactionRecord> {
+    let mut keep = usize::try_from(limit).unwrap_or(usize::MAX).max(1);
+    let id_at = |n: usize| records.get(n).map(|t| t.id);
+    if id_at(keep).is_some() && id_at(keep) == id_at(keep.saturating_sub(1)) {
+        keep = keep.saturating_add(1);
+    }
+    let more = records.len() > keep;
+    records.truncate(keep);
+    let next = records.last().filter(|_last| more).map(|t| t.id);
+    Paged {
+        rows: records,
+        next,
+    }
 }

@@ -1,1 +1,13 @@
-//! tests
+//! The harness: real processes on a real PostgreSQL, and a scripted agent where a real one would
+//! only be slow.
+//!
+//! Services come from the environment, as `make test` sets them:
+//! `GPUMARKET_TEST_DATABASE_URL` and `GPUMARKET_TEST_ENGINE`.
+
+pub mod agent;
+pub mod client;
+pub mod database;
+pub mod market;
+pub mod process;
+pub mod scripted_agent;
+pub mod wait;

@@ -1,8 +1,7 @@
-//! The ledger against an independent model: plain signed sums in `i128`.
+//! The ledger: what it refuses, in which order, and (in `model`) that it agrees with plain sums.
 
 use domain::id::{ChargeId, LeaseId, MeterId, TransferId};
 use domain::money::Currency;
-use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
@@ -10,6 +9,8 @@ use crate::account::AccountCode;
 use crate::charge::{ChargeAccounts, Settlement};
 use crate::rating::Due;
 use crate::transfer::TransferKind;
+
+mod model;
 
 const CLEARING: AccountId = AccountId(1);
 const WALLET: AccountId = AccountId(2);
@@ -154,6 +155,26 @@ fn refusals_come_in_the_documented_order() {
 }
 
 #[test]
+fn the_last_micro_can_be_spent_and_no_more() {
+    let mut book = ledger();
+    book.transfer(&top_up(100)).unwrap();
+    let mut out = Transfer {
+        debit: WALLET,
+        credit: EARNED,
+        ..top_up(101)
+    };
+    assert_eq!(book.transfer(&out), Err(TransferRefusal::ExceedsCredits));
+    out.amount = Micros::new(100);
+    book.clone().transfer(&out).unwrap();
+    assert_eq!(
+        book.open_hold(hold(1, 101)),
+        Err(TransferRefusal::ExceedsCredits)
+    );
+    book.open_hold(hold(1, 100)).unwrap();
+    assert_eq!(book.transfer(&out), Err(TransferRefusal::ExceedsCredits));
+}
+
+#[test]
 fn a_hold_expires_by_time_only() {
     let mut book = ledger();
     book.transfer(&top_up(100)).unwrap();
@@ -170,121 +191,132 @@ fn a_hold_expires_by_time_only() {
     );
 }
 
-#[derive(Clone, Debug)]
-enum Op {
-    TopUp(i64),
-    Open(u128, i64),
-    Raise(u128, i64),
-    Charge(u128, i64, i64, i64),
-    Close(u128),
-    Expire(u128, i64),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let id = 1u128..5;
-    prop_oneof![
-        (-5i64..1_000).prop_map(Op::TopUp),
-        (id.clone(), -5i64..600).prop_map(|(n, a)| Op::Open(n, a)),
-        (id.clone(), -5i64..300).prop_map(|(n, a)| Op::Raise(n, a)),
-        (id.clone(), 0i64..200, 0i64..50, 0i64..50).prop_map(|(n, g, f, t)| Op::Charge(n, g, f, t)),
-        id.clone().prop_map(Op::Close),
-        (id, 0i64..2_000).prop_map(|(n, at)| Op::Expire(n, at)),
-    ]
-}
-
-/// The model: money as plain numbers, holds as (left, open).
-#[derive(Default)]
-struct Model {
-    wallet: i128,
-    earned: i128,
-    fee: i128,
-    tax: i128,
-    clearing: i128,
-    holds: BTreeMap<u128, (i128, bool)>,
-}
-
-impl Model {
-    fn held(&self) -> i128 {
-        self.holds.values().filter(|h| h.1).map(|h| h.0).sum()
-    }
-
-    fn take(&mut self, op: &Op) -> bool {
-        let free = self.wallet - self.held();
-        match *op {
-            Op::TopUp(a) if a > 0 => {
-                self.wallet += i128::from(a);
-                self.clearing -= i128::from(a);
-                true
-            }
-            Op::Open(n, a) if a > 0 && i128::from(a) <= free && !self.holds.contains_key(&n) => {
-                self.holds.insert(n, (i128::from(a), true));
-                true
-            }
-            Op::Raise(n, a) if a > 0 && i128::from(a) <= free => match self.holds.get_mut(&n) {
-                Some(h) if h.1 => {
-                    h.0 += i128::from(a);
-                    true
-                }
-                _ => false,
-            },
-            Op::Charge(n, g, f, t) if f <= g => match self.holds.get_mut(&n) {
-                Some(hold) if hold.1 && i128::from(g + t) <= hold.0 => {
-                    hold.0 -= i128::from(g + t);
-                    self.wallet -= i128::from(g + t);
-                    self.earned += i128::from(g - f);
-                    self.fee += i128::from(f);
-                    self.tax += i128::from(t);
-                    true
-                }
-                _ => false,
-            },
-            Op::Close(n) | Op::Expire(n, 1_000..) => match self.holds.get_mut(&n) {
-                Some(h) if h.1 => {
-                    h.1 = false;
-                    true
-                }
-                _ => false,
-            },
-            Op::TopUp(_) | Op::Open(..) | Op::Raise(..) | Op::Charge(..) | Op::Expire(..) => false,
-        }
-    }
-}
-
-fn play(book: &mut Ledger, op: &Op) -> Option<bool> {
-    let id = |n| HoldId::from_uuid(Uuid::from_u128(n));
-    let result = match *op {
-        Op::TopUp(a) => book.transfer(&top_up(a)),
-        // The database's primary key refuses a second hold with one id.
-        Op::Open(n, _) if book.hold(id(n)).is_some() => return None,
-        Op::Open(n, a) => book.open_hold(hold(n, a)),
-        Op::Raise(n, a) => book.raise_hold(id(n), Micros::new(a)),
-        Op::Charge(n, g, f, t) => book.charge(&charge(n, g, f, t)),
-        Op::Close(n) => book.close_hold(id(n)),
-        Op::Expire(n, at) => book.expire_hold(id(n), Timestamp::from_micros(at)),
+#[test]
+fn a_hold_is_opened_new_and_once_for_each_lease() {
+    let mut book = ledger();
+    book.transfer(&top_up(100)).unwrap();
+    let with = |book: &Ledger, change: fn(&mut Hold)| {
+        let mut new = hold(1, 10);
+        change(&mut new);
+        book.clone().open_hold(new)
     };
-    Some(result.is_ok())
+    assert_eq!(
+        with(&book, |h| {
+            h.account = AccountId(99);
+            h.state = HoldState::Closed;
+        }),
+        Err(TransferRefusal::AccountMissing)
+    );
+    for nothing in [
+        |h: &mut Hold| h.amount = Micros::ZERO,
+        |h: &mut Hold| h.amount = Micros::new(-1),
+    ] {
+        assert_eq!(
+            with(&book, nothing),
+            Err(TransferRefusal::AmountNotPositive)
+        );
+    }
+    assert_eq!(
+        with(&book, |h| h.state = HoldState::Closed),
+        Err(TransferRefusal::HoldNotOpen)
+    );
+    assert_eq!(
+        with(&book, |h| h.posted = Micros::new(1)),
+        Err(TransferRefusal::HoldNotOpen)
+    );
+    book.open_hold(hold(1, 10)).unwrap();
+    let same_id = |h: &mut Hold| h.lease = LeaseId::from_uuid(Uuid::from_u128(2));
+    let same_lease = |h: &mut Hold| h.id = HoldId::from_uuid(Uuid::from_u128(2));
+    assert_eq!(with(&book, same_id), Err(TransferRefusal::HoldOfOther));
+    assert_eq!(with(&book, same_lease), Err(TransferRefusal::HoldOfOther));
+    book.close_hold(HoldId::from_uuid(Uuid::from_u128(1)))
+        .unwrap();
+    assert_eq!(with(&book, same_id), Err(TransferRefusal::HoldOfOther));
+    assert_eq!(with(&book, same_lease), Ok(()));
 }
 
-proptest! {
-    #[test]
-    fn agrees_with_the_model_and_keeps_its_invariants(ops in prop::collection::vec(op(), 0..80)) {
-        let (mut book, mut model) = (ledger(), Model::default());
-        for op in &ops {
-            let before = book.clone();
-            let Some(done) = play(&mut book, op) else { continue };
-            prop_assert_eq!(done, model.take(op), "{:?}", op);
-            prop_assert!(done || book == before, "a refusal changed something: {:?}", op);
-            let worth = |id| i128::from(book.account(id).unwrap().posted().unwrap().get());
-            prop_assert_eq!(worth(WALLET), model.wallet);
-            prop_assert_eq!(worth(EARNED), model.earned);
-            prop_assert_eq!(worth(FEE), model.fee);
-            prop_assert_eq!(worth(TAX), model.tax);
-            prop_assert_eq!(worth(CLEARING), model.clearing);
-            let wallet = book.account(WALLET).unwrap();
-            prop_assert_eq!(i128::from(wallet.held().get()), model.held());
-            prop_assert!(wallet.available().unwrap() >= Micros::ZERO);
-            let total: i128 = book.accounts().map(|a| i128::from(a.debits.get()) - i128::from(a.credits.get())).sum();
-            prop_assert_eq!(total, 0);
-        }
+#[test]
+fn a_charge_comes_out_of_its_own_lease_s_open_hold() {
+    let mut book = ledger();
+    book.transfer(&top_up(100)).unwrap();
+    book.open_hold(hold(1, 60)).unwrap();
+    let with = |change: fn(&mut Charge)| {
+        let mut new = charge(1, 40, 2, 4);
+        change(&mut new);
+        book.clone().charge(&new)
+    };
+    assert_eq!(
+        with(|c| c.settlement.lease = LeaseId::from_uuid(Uuid::from_u128(2))),
+        Err(TransferRefusal::HoldOfOther)
+    );
+    assert_eq!(
+        with(|c| c.accounts.wallet = CLEARING),
+        Err(TransferRefusal::HoldOfOther)
+    );
+    assert_eq!(
+        with(|c| c.hold = HoldId::from_uuid(Uuid::from_u128(2))),
+        Err(TransferRefusal::HoldMissing)
+    );
+    let at = Timestamp::from_micros;
+    let charged_at = |us| {
+        book.clone().charge(&Charge {
+            at: at(us),
+            ..charge(1, 40, 2, 4)
+        })
+    };
+    assert_eq!(charged_at(999), Ok(()));
+    assert_eq!(charged_at(1_000), Err(TransferRefusal::HoldNotOpen));
+    for own in [
+        |c: &mut Charge| c.accounts.earned = WALLET,
+        |c: &mut Charge| c.accounts.fee = WALLET,
+        |c: &mut Charge| c.accounts.tax = WALLET,
+    ] {
+        assert_eq!(with(own), Err(TransferRefusal::SameAccount));
     }
+    assert_eq!(
+        with(|c| c.accounts.tax = AccountId(99)),
+        Err(TransferRefusal::AccountMissing)
+    );
+    let all = with(|c| {
+        c.settlement.due.gross = Micros::new(56);
+        c.settlement.due.fee = Micros::new(56);
+    });
+    assert_eq!(all, Ok(()));
+    let free = with(|c| c.settlement.due = Due::default());
+    assert_eq!(free, Ok(()));
+}
+
+#[test]
+fn amounts_of_a_charge_are_sane_before_anything_else() {
+    let book = ledger();
+    for (gross, fee, tax) in [(-1, -1, 0), (1, -1, 0), (1, 0, -1), (1, 2, 0)] {
+        let refused = book.clone().charge(&charge(1, gross, fee, tax));
+        assert_eq!(refused, Err(TransferRefusal::AmountNotPositive));
+    }
+}
+
+#[test]
+fn beyond_the_money_is_told_before_beyond_the_range() {
+    let mut book = ledger();
+    book.transfer(&top_up(100)).unwrap();
+    book.open_hold(hold(1, 60)).unwrap();
+    let id = HoldId::from_uuid(Uuid::from_u128(1));
+    assert_eq!(
+        book.raise_hold(id, Micros::new(i64::MAX)),
+        Err(TransferRefusal::ExceedsCredits)
+    );
+    assert_eq!(
+        book.charge(&charge(1, i64::MAX, 0, 1)),
+        Err(TransferRefusal::ExceedsHold)
+    );
+    assert_eq!(
+        book.raise_hold(id, Micros::ZERO),
+        Err(TransferRefusal::AmountNotPositive)
+    );
+    book.raise_hold(id, Micros::new(40)).unwrap();
+    assert_eq!(book.hold(id).unwrap().remaining(), Micros::new(100));
+    assert_eq!(
+        book.open_hold(hold(2, 1)),
+        Err(TransferRefusal::ExceedsCredits)
+    );
 }

@@ -54,6 +54,11 @@ fn the_first_proof_bills_nothing_and_the_next_bills_the_time_between() {
         (at(5_000), at(15_000), 10_000)
     );
     assert_eq!(after.settle().unwrap(), None);
+    assert_eq!(m.unsettled(), Ok(charge.due));
+    assert_eq!(after.unsettled(), Ok(Due::default()));
+    let more = after.prove(proof("r", 11_100, 16_000), None).unwrap();
+    let due_now = more.accrued().unwrap().minus(charge.due);
+    assert_eq!(more.unsettled(), due_now);
 }
 
 #[test]
@@ -62,8 +67,88 @@ fn a_step_of_either_clock_bills_no_second_twice() {
     assert_eq!(server_jumps.billable_ms, 10_000 + 5 + 1_000);
     let machine_jumps = fed(&[proof("r", 0, 0), proof("r", 3_600_000, 10_000)]);
     assert_eq!(machine_jumps.billable_ms, 10_000);
+    let both = fed(&[proof("r", 500_000, 0), proof("r", 510_000, 3_600_000)]);
+    assert_eq!(both.billable_ms, 10_000 + 5 + 1_000);
     let back = fed(&[proof("r", 0, 10_000), proof("r", 5_000, 4_000)]);
     assert_eq!(back.billable_ms, 0);
+}
+
+#[test]
+fn a_lost_report_costs_no_millisecond() {
+    let us = |run: &str, mono_ms, micros| Proof {
+        at: Timestamp::from_micros(micros),
+        ..proof(run, mono_ms, 0)
+    };
+    let (first, last) = (us("r", 1, 1_900), us("r", 30, 30_800));
+    let all = fed(&[first.clone(), us("r", 12, 12_700), last.clone()]);
+    let lost = fed(&[first.clone(), last]);
+    assert_eq!((all.billable_ms, lost.billable_ms), (29, 29));
+    let (range, _) = all.settle().unwrap().unwrap();
+    assert_eq!((range.from, range.to), (at(1), at(30)));
+    let cut = fed(&[first]).cut(Timestamp::from_micros(20_999));
+    assert_eq!(cut.until, Some(at(20)));
+}
+
+#[test]
+fn a_resumed_meter_bills_neither_the_pause_nor_the_time_before() {
+    let m = fed(&[proof("r", 0, 0)]).cut(at(7_000));
+    let m = m.prove(proof("r", 10_000, 10_000), None).unwrap();
+    let (_, m) = m.settle().unwrap().unwrap();
+    let m = m.finished();
+    assert_eq!(m.prove(proof("q", 50_000, 50_000), None), None);
+    let m = m.reopened();
+    let m = m.prove(proof("q", 50_000, 50_000), None).unwrap();
+    assert_eq!(m.settle().unwrap(), None);
+    let m = m.prove(proof("q", 53_000, 53_000), None).unwrap();
+    let (second, _) = m.settle().unwrap().unwrap();
+    assert_eq!(
+        (second.from, second.to, second.billable_ms, second.seq),
+        (at(50_000), at(53_000), 3_000, 2)
+    );
+}
+
+#[test]
+fn another_run_s_proof_before_the_last_proven_time_changes_nothing() {
+    let m = fed(&[proof("r", 0, 0), proof("r", 10_000, 10_000)]);
+    assert_eq!(m.prove(proof("q", 9_000, 9_999), None), None);
+    assert_eq!(m.prove(proof("r", 10_000, 12_000), None), None);
+    let rebooted = Proof {
+        boot: "c".into(),
+        ..proof("r", 20_000, 20_000)
+    };
+    assert_eq!(m.prove(rebooted, None).unwrap().billable_ms, 10_000);
+}
+
+#[test]
+fn an_unsettled_range_before_a_gap_keeps_its_start_and_its_time() {
+    let m = fed(&[
+        proof("r", 0, 0),
+        proof("r", 10_000, 10_000),
+        proof("q", 60_000, 60_000),
+        proof("q", 61_000, 61_000),
+    ]);
+    let (all, _) = m.settle().unwrap().unwrap();
+    assert_eq!(
+        (all.from, all.to, all.billable_ms),
+        (at(0), at(61_000), 11_000)
+    );
+}
+
+#[test]
+fn a_limit_below_what_is_proven_takes_nothing_back() {
+    let m = fed(&[proof("r", 0, 0), proof("r", 10_000, 10_000)]);
+    let m = m.prove(proof("r", 20_000, 20_000), Some(3_000)).unwrap();
+    assert_eq!((m.billable_ms, m.through), (10_000, at(20_000)));
+    let shown = m.estimate(at(25_000), Span::from_secs(30), Some(3_000));
+    assert_eq!(shown, m.accrued());
+}
+
+#[test]
+fn names_of_resources_round_trip() {
+    for resource in [Resource::Compute, Resource::Storage] {
+        assert_eq!(Resource::parse(resource.as_str()), Some(resource));
+    }
+    assert_eq!(Resource::parse("Compute"), None);
 }
 
 #[test]
@@ -124,7 +209,19 @@ fn the_estimate_runs_on_only_while_the_machine_speaks() {
             .get()
     };
     assert!(shown(11_000) > shown(10_000));
-    assert_eq!(shown(41_000), m.accrued().unwrap().gross.get());
+    let unseen = meter().estimate(at(5_000), Span::from_secs(30), None);
+    assert_eq!(unseen, Ok(Due::default()));
+    let of = |ms| due(m.rate, m.shares, ms).unwrap().gross.get();
+    assert_eq!(shown(40_000), of(40_000));
+    assert_eq!(shown(41_000), of(10_000));
+    assert_eq!(shown(9_000), of(10_000));
+    let fresh = Span::from_secs(30);
+    let cut = m.cut(at(12_000)).estimate(at(20_000), fresh, None);
+    assert_eq!(cut.unwrap().gross.get(), of(12_000));
+    let over = m.finished().estimate(at(20_000), fresh, None);
+    assert_eq!(over.unwrap().gross.get(), of(10_000));
+    let capped = m.estimate(at(20_000), fresh, Some(15_000));
+    assert_eq!(capped.unwrap().gross.get(), of(15_000));
 }
 
 proptest! {
@@ -184,6 +281,7 @@ proptest! {
             now += step;
             m = m.prove(proof(&run.to_string(), mono, now), None).unwrap_or(m);
             prop_assert!(m.billable_ms <= now);
+            prop_assert!(m.unsettled().unwrap() == m.accrued().unwrap());
             prop_assert!(m.settled_through <= m.through);
         }
     }

@@ -118,10 +118,16 @@ pub async fn wanted_of_machine(ro: &mut Ro, id: MachineId) -> Result<Vec<LeaseRe
     let rows: Vec<(Row, QuoteRow)> = lease::table
         .inner_join(quote::table)
         .filter(lease::machine_id.eq(id.uuid()))
-        .filter(lease::state.ne_all(FINAL).or(lease::container_id.is_not_null()))
+        .filter(
+            lease::state
+                .ne_all(FINAL)
+                .or(lease::container_id.is_not_null()),
+        )
         .order(lease::id)
         .select((Row::as_select(), QuoteRow::as_select()))
         .load(ro.sql()?)
         .await?;
-    rows.into_iter().map(|(row, terms)| row.record(terms)).collect()
+    rows.into_iter()
+        .map(|(row, terms)| row.record(terms))
+        .collect()
 }

@@ -1,5 +1,6 @@
 //! The GPUs of machines. One physical GPU is one row, whichever machine claims it.
 
+use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
@@ -106,45 +107,62 @@ pub async fn gpus(ro: &mut Ro, machines: &[MachineId]) -> Result<Vec<GpuRecord>,
     Ok(rows.into_iter().map(record).collect())
 }
 
-/// Makes the machine's GPUs those that were probed. A GPU that stays in its slot keeps its id; one
-/// that is not there any more is retired.
+/// Makes the machine's GPUs those that were probed. One that was ever seen on this machine keeps its
+/// id, wherever it is plugged now, so that a lease on it stays a lease on it; one that is not there
+/// any more is retired. The caller holds the machine's lock.
 pub async fn replace_gpus(
     tx: &mut Tx,
     machine: MachineId,
     probed: &[NewGpu],
     now: Timestamp,
 ) -> Result<(), Error> {
+    let known: Vec<(Uuid, String)> = gpu::table
+        .filter(gpu::machine_id.eq(machine.uuid()))
+        .order((
+            gpu::retired_at.is_null().desc(),
+            gpu::retired_at.desc(),
+            gpu::id,
+        ))
+        .select((gpu::id, gpu::uuid))
+        .load(tx.sql()?)
+        .await?;
     let present = gpus(tx, &[machine]).await?;
-    let stays = |old: &GpuRecord| {
+    let in_place = |old: &GpuRecord| {
         probed
             .iter()
-            .any(|p| p.uuid == old.uuid && p.slot == old.slot && p.model == old.model)
+            .any(|p| p.uuid == old.uuid && p.slot == old.slot)
     };
-    let gone: Vec<Uuid> = present
+    // All that move or are gone free their slots first; those that move come back below.
+    let moving: Vec<Uuid> = present
         .iter()
-        .filter(|g| !stays(g))
+        .filter(|g| !in_place(g))
         .map(|g| g.id.uuid())
         .collect();
-    diesel::update(gpu::table.filter(gpu::id.eq_any(gone)))
+    diesel::update(gpu::table.filter(gpu::id.eq_any(moving)))
         .set(gpu::retired_at.eq(to_pg(now)))
         .execute(tx.sql()?)
         .await?;
     for new in probed {
-        let known = present.iter().find(|g| g.uuid == new.uuid && stays(g));
-        match known {
-            Some(old) => {
-                diesel::update(gpu::table.find(old.id.uuid()))
-                    .set((
-                        gpu::busy_elsewhere.eq(new.busy_elsewhere),
-                        gpu::island.eq(small(new.island)),
-                        gpu::memory_mib.eq(int(new.memory_mib)),
-                    ))
-                    .execute(tx.sql()?)
-                    .await?;
-            }
+        match known.iter().find(|(_, uuid)| *uuid == new.uuid) {
+            Some((id, _)) => place(tx, *id, new).await?,
             None => insert(tx, machine, new).await?,
         }
     }
+    Ok(())
+}
+
+async fn place(tx: &mut Tx, id: Uuid, new: &NewGpu) -> Result<(), Error> {
+    diesel::update(gpu::table.find(id))
+        .set((
+            gpu::slot.eq(small(new.slot)),
+            gpu::model.eq(&new.model),
+            gpu::memory_mib.eq(int(new.memory_mib)),
+            gpu::island.eq(small(new.island)),
+            gpu::busy_elsewhere.eq(new.busy_elsewhere),
+            gpu::retired_at.eq(None::<PgTimestamp>),
+        ))
+        .execute(tx.sql()?)
+        .await?;
     Ok(())
 }
 

@@ -67,7 +67,9 @@ async fn a_lease_without_its_meters_cannot_be_committed() {
             store::lease::insert(tx, &lease).await
         })
         .await;
-    assert!(matches!(result, Err(Error::Conflict(Constraint::Other(name))) if name.contains("meter")));
+    assert!(
+        matches!(result, Err(Error::Conflict(Constraint::Other(name))) if name.contains("meter"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,15 +137,25 @@ async fn no_second_is_charged_twice_and_no_number_given_twice() {
                     fee: a[3].id,
                     tax: a[4].id,
                 };
-                let new = Charge { hold, accounts, ..new };
+                let new = Charge {
+                    hold,
+                    accounts,
+                    ..new
+                };
                 store::charge::insert(tx, &new, Currency::Usd).await
             })
             .await
     };
     insert(charge(&lease, 1, (0, 10))).await.unwrap();
     insert(charge(&lease, 2, (10, 20))).await.unwrap();
-    refused(insert(charge(&lease, 2, (20, 30))).await, Constraint::ChargeSeqOnce);
-    refused(insert(charge(&lease, 3, (19, 30))).await, Constraint::ChargeRangesApart);
+    refused(
+        insert(charge(&lease, 2, (20, 30))).await,
+        Constraint::ChargeSeqOnce,
+    );
+    refused(
+        insert(charge(&lease, 3, (19, 30))).await,
+        Constraint::ChargeRangesApart,
+    );
     let empty = insert(charge(&lease, 4, (40, 40))).await;
     assert!(matches!(empty, Err(Error::Conflict(Constraint::Other(_)))));
     let seen = base
@@ -200,7 +212,13 @@ async fn the_database_itself_refuses_an_overdraft_and_a_second_effect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_stays_written() {
     let (base, _world, _lease, _hold) = booked().await;
-    for table in ["transfer", "charge", "audit_event", "lease_event", "account"] {
+    for table in [
+        "transfer",
+        "charge",
+        "audit_event",
+        "lease_event",
+        "account",
+    ] {
         for change in [
             format!("DELETE FROM {table}"),
             format!("TRUNCATE {table} CASCADE"),

@@ -79,10 +79,12 @@ async fn template(cluster: &str) -> String {
     lock.batch_execute("SELECT pg_advisory_lock(7232012)")
         .await
         .unwrap();
-    let ready = format!(
-        "SELECT count(*) AS n FROM pg_database WHERE datname = '{name}' AND datistemplate"
-    );
-    let found: Count = diesel::sql_query(ready).get_result(&mut lock).await.unwrap();
+    let ready =
+        format!("SELECT count(*) AS n FROM pg_database WHERE datname = '{name}' AND datistemplate");
+    let found: Count = diesel::sql_query(ready)
+        .get_result(&mut lock)
+        .await
+        .unwrap();
     if found.n == 0 {
         let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
         let create = format!("CREATE DATABASE {name}");
@@ -99,9 +101,8 @@ async fn template(cluster: &str) -> String {
 /// A template must have no connections.
 async fn drop_pool(db: Db, cluster: &str, name: &str) {
     drop(db);
-    let kick = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-    );
+    let kick =
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
     execute(cluster, &[&kick]).await;
 }
 
@@ -116,6 +117,16 @@ impl Database {
     /// A fresh database without tables.
     pub(crate) async fn bare() -> Self {
         Self::create(cluster(), "").await
+    }
+
+    /// A copy of this one, as it is now. Its connections are closed for that.
+    pub(crate) async fn copy(&self) -> Self {
+        let kick = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+            self.name
+        );
+        execute(&self.cluster, &[&kick]).await;
+        Self::create(self.cluster.clone(), &format!(" TEMPLATE {}", self.name)).await
     }
 
     async fn create(cluster: String, from: &str) -> Self {

@@ -1,6 +1,8 @@
 //! All of `store` against a real PostgreSQL, one database for each test (see `database`).
 
 #[cfg(test)]
+mod billed;
+#[cfg(test)]
 mod constraints;
 #[cfg(test)]
 mod database;

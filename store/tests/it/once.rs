@@ -57,7 +57,10 @@ async fn another_request_under_the_key_is_refused() {
     let runs = AtomicU32::new(0);
     put(&base, &key(None, "k", 1), &runs).await.unwrap();
     let other = put(&base, &key(None, "k", 2), &runs).await;
-    assert!(matches!(other, Err(Error::IdempotencyMismatch)), "{other:?}");
+    assert!(
+        matches!(other, Err(Error::IdempotencyMismatch)),
+        "{other:?}"
+    );
     assert_eq!(effects(&base).await, 1);
 }
 
@@ -89,7 +92,12 @@ async fn a_refusal_leaves_no_answer_and_no_effect() {
     assert!(matches!(refused, Err(Error::Corrupt(_))));
     assert_eq!(effects(&base).await, 0);
     let runs = AtomicU32::new(0);
-    assert!(!put(&base, &key(None, "k", 9), &runs).await.unwrap().replayed);
+    assert!(
+        !put(&base, &key(None, "k", 9), &runs)
+            .await
+            .unwrap()
+            .replayed
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +133,10 @@ async fn a_request_that_takes_too_long_is_in_flight_for_the_repeat() {
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let repeat = put(&base, &key(None, "k", 1), &AtomicU32::new(0)).await;
-    assert!(matches!(repeat, Err(Error::IdempotencyInFlight)), "{repeat:?}");
+    assert!(
+        matches!(repeat, Err(Error::IdempotencyInFlight)),
+        "{repeat:?}"
+    );
     assert!(!first.await.unwrap().unwrap().replayed);
 }
 
@@ -140,7 +151,12 @@ async fn old_answers_are_forgotten() {
             .write(async |tx: &mut Tx| store::idempotency::sweep(tx, before).await);
         assert_eq!(sweep.await.unwrap(), swept);
     }
-    assert!(!put(&base, &key(None, "k", 1), &runs).await.unwrap().replayed);
+    assert!(
+        !put(&base, &key(None, "k", 1), &runs)
+            .await
+            .unwrap()
+            .replayed
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,7 +164,9 @@ async fn messages_are_delivered_once_in_order() {
     let base = Database::fresh().await;
     let runs = AtomicU32::new(0);
     for n in 0..3 {
-        put(&base, &key(None, &format!("k{n}"), 1), &runs).await.unwrap();
+        put(&base, &key(None, &format!("k{n}"), 1), &runs)
+            .await
+            .unwrap();
     }
     let waiting = base
         .db

@@ -25,7 +25,12 @@ async fn proven(base: &Database) {
     let rows = base
         .db
         .read(async |ro: &mut Ro| store::prove::invariants(ro).await);
-    let broken: Vec<_> = rows.await.unwrap().into_iter().filter(|r| r.violations > 0).collect();
+    let broken: Vec<_> = rows
+        .await
+        .unwrap()
+        .into_iter()
+        .filter(|r| r.violations > 0)
+        .collect();
     assert!(broken.is_empty(), "{broken:?}");
 }
 
@@ -54,10 +59,7 @@ async fn a_deadlock_is_tried_again_and_both_succeed() {
     insert.await.unwrap();
     let runs = Arc::new(AtomicU32::new(0));
     let base = Arc::new(base);
-    let pairs = [
-        [world.machine.id, other.id],
-        [other.id, world.machine.id],
-    ];
+    let pairs = [[world.machine.id, other.id], [other.id, world.machine.id]];
     let tasks = pairs.map(|pair| {
         let (base, runs) = (Arc::clone(&base), Arc::clone(&runs));
         tokio::spawn(async move {
@@ -104,14 +106,18 @@ async fn a_dropped_transaction_leaves_no_trace_and_no_lock() {
         let write = base.db.write(async |tx: &mut Tx| {
             store::machine::get_for_update(tx, world.machine.id).await?;
             store::outbox::put(tx, ("a", "b"), &json!({}), T0).await?;
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             Ok::<_, Error>(())
         });
-        assert!(tokio::time::timeout(Duration::from_millis(60), write).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(60), write)
+                .await
+                .is_err()
+        );
     }
-    let lock = base.db.write(async |tx: &mut Tx| {
-        store::machine::get_for_update(tx, world.machine.id).await
-    });
+    let lock = base
+        .db
+        .write(async |tx: &mut Tx| store::machine::get_for_update(tx, world.machine.id).await);
     let in_time = tokio::time::timeout(Duration::from_secs(4), lock).await;
     assert!(in_time.unwrap().unwrap().is_some());
     assert_eq!(messages(&base).await, 0);
@@ -124,7 +130,10 @@ async fn a_read_is_one_snapshot_and_cannot_write() {
         .db
         .read(async |ro: &mut Ro| {
             let before = store::party::party_name(ro, world.renter).await?;
-            let rename = format!("UPDATE party SET name = 'new' WHERE id = '{}'", world.renter.uuid());
+            let rename = format!(
+                "UPDATE party SET name = 'new' WHERE id = '{}'",
+                world.renter.uuid()
+            );
             base.run(&[&rename]).await;
             Ok::<_, Error>((before, store::party::party_name(ro, world.renter).await?))
         })
@@ -199,7 +208,9 @@ async fn no_gpu_is_let_twice_by_racing_bookings() {
             tokio::spawn(async move {
                 let (base, world) = (&base, &world);
                 let lease = &world.lease(world.quote(4));
-                let mut gpus: Vec<_> = (0..4).map(|i| world.gpus[(i * (n % 3 + 1) + n) % 8]).collect();
+                let mut gpus: Vec<_> = (0..4)
+                    .map(|i| world.gpus[(i * (n % 3 + 1) + n) % 8])
+                    .collect();
                 gpus.sort_unstable();
                 gpus.dedup();
                 if gpus.len() < 4 {

@@ -44,6 +44,7 @@ fn diesel_type(kind: &str) -> &str {
         "smallint" => "SmallInt",
         "boolean" => "Bool",
         "bytea" => "Bytea",
+        "json" => "Json",
         "jsonb" => "Jsonb",
         other => panic!("no diesel type for {other}"),
     }
@@ -143,7 +144,10 @@ async fn migrating_works_from_nothing_twice_and_from_two_processes_at_once() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
     assert_eq!(applied, std::fs::read_dir(folder).unwrap().count());
     assert!(base.db.migrated().await.unwrap());
-    assert_eq!(base.db.migrate(&catalogue).await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        base.db.migrate(&catalogue).await.unwrap(),
+        Vec::<String>::new()
+    );
     base.db.ping().await.unwrap();
     let models = names(&base, "SELECT slug AS name FROM gpu_model").await;
     assert_eq!(models.len(), catalogue.models().len());

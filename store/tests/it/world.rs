@@ -329,8 +329,16 @@ pub(crate) fn meters(lease: &LeaseRecord) -> [Meter; 2] {
         tax_bps: lease.terms.tax_bps,
     };
     [
-        (lease.compute_meter, Resource::Compute, lease.terms.compute_rate()),
-        (lease.storage_meter, Resource::Storage, lease.terms.storage_rate()),
+        (
+            lease.compute_meter,
+            Resource::Compute,
+            lease.terms.compute_rate(),
+        ),
+        (
+            lease.storage_meter,
+            Resource::Storage,
+            lease.terms.storage_rate(),
+        ),
     ]
     .map(|(meter, resource, rate)| {
         let new = NewMeter {

@@ -1,0 +1,12 @@
+//! The room's tests: whole command lines against a stub of the market, and renderings.
+
+mod bill;
+mod booking;
+mod documents;
+mod login;
+mod rendering;
+mod repetition;
+mod stub;
+mod usage;
+mod views;
+mod watching;
