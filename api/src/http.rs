@@ -157,3 +157,6 @@ pub fn answer(answer: &app::Answer) -> HttpResponse {
     version::stamp(&mut reply, answer.body.get("version"));
     reply.json(&answer.body)
 }
+
+#[cfg(test)]
+mod tests;

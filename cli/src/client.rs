@@ -9,7 +9,7 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, RETRY_AFTER};
 use reqwest::{Method, Url};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use web_openapi::problem::Problem;
 
@@ -59,6 +59,13 @@ struct Call {
     content_type: &'static str,
     idempotency_key: Option<String>,
     if_match: Option<String>,
+}
+
+impl Call {
+    /// Does a second arrival change nothing more?
+    fn is_harmless(&self) -> bool {
+        self.method == Method::GET || self.idempotency_key.is_some()
+    }
 }
 
 /// How one attempt ended, if not well.
@@ -241,15 +248,15 @@ impl Client {
             .await
             .map_err(|e| self.lost(call, &e))?
             .to_vec();
-        if (200..300).contains(&status) {
+        let is_json = body.is_empty() || serde_json::from_slice::<IgnoredAny>(&body).is_ok();
+        if (200..300).contains(&status) && is_json {
             Ok(Answer { body, etag })
         } else {
-            Err(self.refused(status, retry_after, &body))
+            Err(self.refused(call, status, retry_after, &body))
         }
     }
 
     fn lost(&self, call: &Call, error: &reqwest::Error) -> Attempt {
-        let is_harmless = call.method == Method::GET || call.idempotency_key.is_some();
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
             cause = inner;
@@ -264,19 +271,21 @@ impl Client {
                 server: self.server.clone(),
                 cause,
             },
-            may_repeat: error.is_connect() || (is_harmless && !error.is_timeout()),
+            may_repeat: error.is_connect() || (call.is_harmless() && !error.is_timeout()),
             retry_after: None,
         }
     }
 
-    fn refused(&self, status: u16, retry_after: Option<u64>, body: &[u8]) -> Attempt {
+    fn refused(&self, call: &Call, status: u16, retry_after: Option<u64>, body: &[u8]) -> Attempt {
         let raw: Option<Value> = serde_json::from_slice(body).ok();
         let read = raw.and_then(|raw| {
             let problem: Problem = serde_json::from_value(raw.clone()).ok()?;
             Some((raw, problem))
         });
         let Some((raw, problem)) = read else {
-            let start: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            let text = String::from_utf8_lossy(body);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let start: String = words.join(" ").chars().take(120).collect();
             let detail = format!(
                 "{} answered {status}, not as a market: {start}",
                 self.server
@@ -284,7 +293,8 @@ impl Client {
             let fault = Local::new("unexpected_answer", detail.trim_end_matches([':', ' ']))
                 .suggest("check the address: --server URL or GPUMARKET_SERVER");
             return Attempt {
-                may_repeat: matches!(status, 502..=504),
+                // A gateway's 502 or 504 is a lost answer.
+                may_repeat: status == 503 || (matches!(status, 502 | 504) && call.is_harmless()),
                 ..final_failure(fault.into())
             };
         };

@@ -76,8 +76,9 @@ fn explain(told: &clap::Error, output: &mut Output<'_>) -> Result<(), Fault> {
         return Err(Fault::Usage("a command is missing".to_owned()));
     }
     let text = text.trim().trim_start_matches("error: ");
-    let end = text.find("\n\nUsage:").unwrap_or(text.len());
-    let message = text.get(..end).unwrap_or(text);
+    let tails = ["\n\nUsage:", "\n\nFor more information"];
+    let end = tails.iter().filter_map(|tail| text.find(tail)).min();
+    let message = end.and_then(|end| text.get(..end)).unwrap_or(text);
     Err(Fault::Usage(message.to_owned()))
 }
 

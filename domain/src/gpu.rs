@@ -56,10 +56,16 @@ impl FromStr for Vendor {
     type Err = CatalogueError;
 
     fn from_str(text: &str) -> Result<Self, CatalogueError> {
-        [Self::Nvidia, Self::Amd, Self::Intel, Self::Aws, Self::Google]
-            .into_iter()
-            .find(|v| v.as_str() == text)
-            .ok_or_else(|| CatalogueError::Form(format!("`{text}` is not a vendor")))
+        [
+            Self::Nvidia,
+            Self::Amd,
+            Self::Intel,
+            Self::Aws,
+            Self::Google,
+        ]
+        .into_iter()
+        .find(|v| v.as_str() == text)
+        .ok_or_else(|| CatalogueError::Form(format!("`{text}` is not a vendor")))
     }
 }
 

@@ -1,3 +1,11 @@
-//! The one integration binary: house, contract, flows, races, and the kill test.
+//! The one integration binary: house, contract, pricing, flows, races, and the kill test.
 
+mod access;
+mod bad_input;
+mod contract;
+mod flow;
 mod house;
+mod kill;
+mod ledger;
+mod pricing;
+mod race;

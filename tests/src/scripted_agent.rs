@@ -149,18 +149,27 @@ fn seed(name: &str) -> [u8; 32] {
     seed
 }
 
-async fn connect(
-    market: &Market,
-    machine: &str,
-    key: &SigningKey,
-) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
-    let url = format!("{}/v1/agent/connect", market.base.replace("http://", "ws://"));
-    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
-    let challenge = loop {
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+async fn connect(market: &Market, machine: &str, key: &SigningKey) -> Socket {
+    let (socket, reply) = handshake(&market.base, machine, key).await;
+    assert_eq!(reply["type"], "welcome", "{reply}");
+    socket
+}
+
+async fn message(socket: &mut Socket) -> Value {
+    loop {
         if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
-            break serde_json::from_str::<Value>(&text).unwrap();
+            return serde_json::from_str(&text).unwrap();
         }
-    };
+    }
+}
+
+/// Answers the challenge; gives what the server says to it.
+pub async fn handshake(base: &str, machine: &str, key: &SigningKey) -> (Socket, Value) {
+    let url = format!("{}/v1/agent/connect", base.replace("http://", "ws://"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let challenge = message(&mut socket).await;
     let nonce = challenge["nonce"].as_str().unwrap();
     let bytes = web_openapi::agent::challenge_bytes(nonce, machine);
     let hello = json!({
@@ -168,11 +177,6 @@ async fn connect(
         "signature": hex::encode(key.sign(&bytes).to_bytes()),
     });
     socket.send(Message::text(hello.to_string())).await.unwrap();
-    loop {
-        if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
-            let welcome: Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(welcome["type"], "welcome", "{text}");
-            return socket;
-        }
-    }
+    let reply = message(&mut socket).await;
+    (socket, reply)
 }

@@ -132,13 +132,34 @@ async fn a_server_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn an_answer_of_something_else_is_said_to_be_so() {
-    let stub = Stub::play(vec![reply(404, "<h1>nginx</h1>")]).await;
-    let done = gpumarket(environment(Some(&stub.url)), &["wallet"]).await;
-    assert_eq!(done.code, 1);
-    assert!(
-        done.err
-            .contains("answered 404, not as a market: <h1>nginx"),
-        "{}",
-        done.err
+    for status in [200, 404] {
+        let page = || reply(status, "<h1>\n  nginx</h1>");
+        let stub = Stub::play(vec![page(), page()]).await;
+        let done = gpumarket(environment(Some(&stub.url)), &["wallet"]).await;
+        assert_eq!((done.code, done.out.as_str()), (1, ""));
+        let told = format!("answered {status}, not as a market: <h1> nginx</h1>");
+        assert!(done.err.contains(&told), "{}", done.err);
+        let done = gpumarket(environment(Some(&stub.url)), &["wallet", "--json"]).await;
+        assert_eq!(
+            (done.code, done.json()["error"]["code"].as_str()),
+            (1, Some("unexpected_answer"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_s_lost_answer_is_repeated_where_that_is_safe() {
+    let lost = || reply(502, "bad gateway");
+    let stub = Stub::play(vec![
+        lost(),
+        reply(200, lease("stopping", "", "0").to_string()),
+    ])
+    .await;
+    assert_eq!(
+        gpumarket(environment(Some(&stub.url)), &stop()).await.code,
+        0
     );
+    let stub = Stub::play(vec![lost(), reply(200, "{}")]).await;
+    let done = gpumarket(environment(Some(&stub.url)), &["offer", "withdraw", OFFER]).await;
+    assert_eq!((done.code, stub.unused()), (1, 1));
 }

@@ -32,6 +32,11 @@ async fn wrong_usage_is_2_in_both_forms() {
         let done = gpumarket(environment(None), &json).await;
         assert_eq!((done.code, done.err.as_str()), (2, ""), "{arguments:?}");
         assert_eq!(done.json()["error"]["code"], "usage");
+        let detail = done.json()["error"]["detail"].to_string();
+        assert!(
+            !detail.contains("--help") && !detail.contains("Usage"),
+            "{detail}"
+        );
     }
 }
 
