@@ -114,7 +114,9 @@ mod tests {
                     --simulate 8xh100-sxm --engine unix:///run/podman/podman.sock --name n \
                     --country de";
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
-        let Command::Join(join) = cli.command else { panic!("not join") };
+        let Command::Join(join) = cli.command else {
+            panic!("not join")
+        };
         assert_eq!(join.token.as_deref(), Some("enr_x"));
         assert_eq!(join.run.machine.simulate.as_deref(), Some("8xh100-sxm"));
         assert_eq!(join.run.machine.country.as_deref(), Some("DE"));

@@ -46,6 +46,21 @@ pub enum Step {
     Clear,
 }
 
+impl Step {
+    /// For people: what is being done.
+    pub const fn describe(&self) -> &'static str {
+        match self {
+            Self::Create => "looking for the image",
+            Self::Rebuild { .. } => "moving the disk to other GPUs",
+            Self::Start { .. } => "starting the container",
+            Self::Stop { .. } => "stopping the container",
+            Self::Unpause { .. } => "ending a pause",
+            Self::Remove { .. } => "removing the container",
+            Self::Clear => "clearing up",
+        }
+    }
+}
+
 /// All that the reducer looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
@@ -91,7 +106,11 @@ pub fn converge(view: View<'_>) -> Vec<(String, Step)> {
         };
         let Some(step) = step else { continue };
         if matches!(step, Step::Start { .. }) {
-            held.extend(want.gpu_uuids.iter().map(|g| (g.clone(), want.lease_id.clone())));
+            held.extend(
+                want.gpu_uuids
+                    .iter()
+                    .map(|g| (g.clone(), want.lease_id.clone())),
+            );
         }
         steps.push((want.lease_id.clone(), step));
     }
@@ -127,7 +146,10 @@ fn run(
     own: &[&Container],
     held: &[(String, String)],
 ) -> Option<Step> {
-    let given_up = view.failed.get(&want.lease_id).is_some_and(|n| *n >= want.start_no);
+    let given_up = view
+        .failed
+        .get(&want.lease_id)
+        .is_some_and(|n| *n >= want.start_no);
     let Some((main, older)) = own.split_first() else {
         let lost = is_lost(view.journal, view.containers, &want.lease_id);
         return (!given_up && !lost).then_some(Step::Create);
@@ -137,7 +159,9 @@ fn run(
     }
     // A rebuild that is complete leaves the container that it was made of.
     if let Some(spent) = older.iter().find(|c| c.made_for < main.made_for) {
-        return Some(Step::Remove { container: spent.id.clone() });
+        return Some(Step::Remove {
+            container: spent.id.clone(),
+        });
     }
     let container = main.id.clone();
     let started_for = view.journal.started_for(main);
@@ -174,7 +198,9 @@ fn quiet(own: &[&Container]) -> Option<Step> {
 
 fn gone(view: &View<'_>, want: &DesiredLease, own: &[&Container]) -> Option<Step> {
     quiet(own).or_else(|| match own.first() {
-        Some(left) => Some(Step::Remove { container: left.id.clone() }),
+        Some(left) => Some(Step::Remove {
+            container: left.id.clone(),
+        }),
         None => (!view.cleared.contains(&want.lease_id)).then_some(Step::Clear),
     })
 }

@@ -70,27 +70,35 @@ pub fn route(server: &Url, path: &str) -> Url {
 }
 
 /// Enrols. Tries again only while the server cannot be reached or says so.
-pub async fn enroll(
-    server: &Url,
-    token: &str,
-    key: &MachineKey,
-) -> Result<Enrolled, EnrollError> {
-    let strange = |why: String| EnrollError::Strange { server: server.to_string(), why };
+pub async fn enroll(server: &Url, token: &str, key: &MachineKey) -> Result<Enrolled, EnrollError> {
+    let strange = |why: String| EnrollError::Strange {
+        server: server.to_string(),
+        why,
+    };
     let client = reqwest::Client::builder()
         .timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| strange(e.to_string()))?;
-    let body = Enroll { token: token.to_owned(), public_key: key.public_hex() };
+    let body = Enroll {
+        token: token.to_owned(),
+        public_key: key.public_hex(),
+    };
     let mut pause = FIRST_PAUSE;
     let mut why = String::new();
     for attempt in 1..=TRIES {
-        let sent = client.post(route(server, "/v1/agent/enroll")).json(&body).send().await;
+        let sent = client
+            .post(route(server, "/v1/agent/enroll"))
+            .json(&body)
+            .send()
+            .await;
         match sent {
             Ok(answer) if answer.status().is_success() => {
                 return answer.json().await.map_err(|e| strange(chain(&e)));
             }
-            Ok(answer) if answer.status().as_u16() == 503 => why = refusal(answer).await.to_string(),
+            Ok(answer) if answer.status().as_u16() == 503 => {
+                why = refusal(answer).await.to_string();
+            }
             Ok(answer) => return Err(refusal(answer).await),
             Err(error) => why = chain(&error),
         }
@@ -100,15 +108,24 @@ pub async fn enroll(
             pause = pause.saturating_mul(2);
         }
     }
-    Err(EnrollError::Unreachable { server: server.to_string(), why })
+    Err(EnrollError::Unreachable {
+        server: server.to_string(),
+        why,
+    })
 }
 
 async fn refusal(answer: reqwest::Response) -> EnrollError {
     let status = answer.status();
     match answer.json::<Problem>().await {
         Ok(problem) => {
-            let more = problem.suggestion.map(|s| format!(" {s}")).unwrap_or_default();
-            EnrollError::Refused { code: problem.code, detail: format!("{}{more}", problem.detail) }
+            let more = problem
+                .suggestion
+                .map(|s| format!(" {s}"))
+                .unwrap_or_default();
+            EnrollError::Refused {
+                code: problem.code,
+                detail: format!("{}{more}", problem.detail),
+            }
         }
         Err(_) => EnrollError::Refused {
             code: status.as_u16().to_string(),
@@ -135,11 +152,17 @@ mod tests {
     #[test]
     fn addresses_are_read_and_joined() {
         let plain = parse_server("http://127.0.0.1:8080/").unwrap();
-        assert_eq!(route(&plain, "/v1/x").as_str(), "http://127.0.0.1:8080/v1/x");
+        assert_eq!(
+            route(&plain, "/v1/x").as_str(),
+            "http://127.0.0.1:8080/v1/x"
+        );
         let deep = parse_server("https://m.example/gpu/?a=1").unwrap();
         assert_eq!(route(&deep, "/v1/x").as_str(), "https://m.example/gpu/v1/x");
         for bad in ["", "market.example", "ws://m.example", "http://"] {
-            assert!(matches!(parse_server(bad), Err(EnrollError::Address(_))), "{bad}");
+            assert!(
+                matches!(parse_server(bad), Err(EnrollError::Address(_))),
+                "{bad}"
+            );
         }
     }
 }

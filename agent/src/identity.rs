@@ -38,15 +38,19 @@ impl MachineKey {
         if let Some(key) = Self::load(dir)? {
             return Ok(key);
         }
-        let seed = random_seed()
-            .map_err(|source| StateError::Io { path: dir.path().join(KEY_FILE), source })?;
+        let seed = random_seed().map_err(|source| StateError::Io {
+            path: dir.path().join(KEY_FILE),
+            source,
+        })?;
         dir.write(KEY_FILE, &hex::encode(seed))?;
         Ok(Self::from_seed(seed))
     }
 
     /// The key in the state directory, if there is one.
     pub fn load(dir: &StateDir) -> Result<Option<Self>, StateError> {
-        let Some(text) = dir.read(KEY_FILE)? else { return Ok(None) };
+        let Some(text) = dir.read(KEY_FILE)? else {
+            return Ok(None);
+        };
         let mut seed = [0_u8; 32];
         let form = |e: hex::FromHexError| StateError::Form {
             path: dir.path().join(KEY_FILE),
@@ -87,7 +91,10 @@ pub fn save(dir: &StateDir, identity: &Identity) -> Result<(), StateError> {
     dir.write_json(IDENTITY_FILE, identity)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the agent is where its key is made")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the agent is where its key is made"
+)]
 fn random_seed() -> std::io::Result<[u8; 32]> {
     let mut seed = [0_u8; 32];
     getrandom::fill(&mut seed).map_err(|e| std::io::Error::other(e.to_string()))?;
@@ -105,12 +112,26 @@ mod tests {
         let path = std::env::temp_dir().join(format!("gm-identity-{}", std::process::id()));
         let dir = StateDir::open(&path).unwrap();
         let key = MachineKey::load_or_make(&dir).unwrap();
-        assert_eq!(MachineKey::load_or_make(&dir).unwrap().public_hex(), key.public_hex());
-        let signature: [u8; 64] = hex::decode(key.answer("n", "mch_x")).unwrap().try_into().unwrap();
+        assert_eq!(
+            MachineKey::load_or_make(&dir).unwrap().public_hex(),
+            key.public_hex()
+        );
+        let signature: [u8; 64] = hex::decode(key.answer("n", "mch_x"))
+            .unwrap()
+            .try_into()
+            .unwrap();
         let public = VerifyingKey::from_bytes(&key.public_bytes()).unwrap();
         let signature = Signature::from_bytes(&signature);
-        assert!(public.verify_strict(&challenge_bytes("n", "mch_x"), &signature).is_ok());
-        assert!(public.verify_strict(&challenge_bytes("n", "mch_y"), &signature).is_err());
+        assert!(
+            public
+                .verify_strict(&challenge_bytes("n", "mch_x"), &signature)
+                .is_ok()
+        );
+        assert!(
+            public
+                .verify_strict(&challenge_bytes("n", "mch_y"), &signature)
+                .is_err()
+        );
         dir.write("key", "not hex").unwrap();
         assert!(MachineKey::load(&dir).is_err());
         std::fs::remove_dir_all(path).unwrap();

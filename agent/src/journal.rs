@@ -45,9 +45,8 @@ impl Journal {
 
     /// Was this run of the container ordered to stop?
     pub fn stopped_by_order(&self, container: &Container) -> bool {
-        self.note_of(container).is_some_and(|n| {
-            n.stopped_run.is_some() && n.stopped_run == container.started_at
-        })
+        self.note_of(container)
+            .is_some_and(|n| n.stopped_run.is_some() && n.stopped_run == container.started_at)
     }
 
     /// Was any container of this lease ever ordered to start? Then a missing one was lost.
@@ -98,7 +97,9 @@ impl Journal {
     }
 
     fn note_of(&self, container: &Container) -> Option<&Note> {
-        self.0.get(&container.lease).filter(|n| n.container == container.id)
+        self.0
+            .get(&container.lease)
+            .filter(|n| n.container == container.id)
     }
 }
 
@@ -112,7 +113,11 @@ mod tests {
             lease: "lse_a".into(),
             made_for: 1,
             gpus: Vec::new(),
-            phase: if started_at.is_some() { Phase::Running } else { Phase::Created },
+            phase: if started_at.is_some() {
+                Phase::Running
+            } else {
+                Phase::Created
+            },
             started_at: started_at.map(Into::into),
         }
     }

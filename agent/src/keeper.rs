@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use web_openapi::agent::{DesiredLease, LeaseReport, Target};
+use web_openapi::agent::{DesiredLease, Target};
 
 use crate::converge::{Step, View, converge};
 use crate::journal::Journal;
@@ -19,73 +19,24 @@ use crate::meter;
 use crate::report::{Activity, reports};
 use crate::runner::{Container, Runner, RunnerError};
 use crate::state_dir::{StateDir, StateError};
+use handle::Ask;
+use pauses::Pauses;
 use step::{Done, Note, Work, perform};
 
+mod handle;
+mod pauses;
 mod step;
+
+pub use handle::{KeeperHandle, Sighting};
 
 /// How often the engine is looked at without any reason.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Longest pause before a step is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A network that cannot be removed after so many tries does not keep a lease from ending.
 const CLEAR_TRIES: u32 = 3;
 const ASKS: usize = 64;
 const NOTES: usize = 256;
 const DESIRED_FILE: &str = "desired.json";
 const JOURNAL_FILE: &str = "journal.json";
-
-/// What was seen, and when by the clock that never stands still.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// Milliseconds since boot, taken before the look.
-    pub mono_ms: u64,
-    /// Every lease.
-    pub leases: Vec<LeaseReport>,
-}
-
-#[derive(Debug)]
-enum Ask {
-    Desire(Vec<DesiredLease>),
-    Look(oneshot::Sender<Option<Sighting>>),
-    Containers(oneshot::Sender<Vec<Container>>),
-}
-
-/// The way to a running keeper.
-#[derive(Clone, Debug)]
-pub struct KeeperHandle {
-    asks: mpsc::Sender<Ask>,
-    changes: watch::Receiver<Option<Sighting>>,
-}
-
-impl KeeperHandle {
-    /// Sets the whole desired state.
-    pub async fn desire(&self, leases: Vec<DesiredLease>) {
-        if self.asks.send(Ask::Desire(leases)).await.is_err() {
-            tracing::error!("the keeper is gone; a desired state was not taken");
-        }
-    }
-
-    /// Looks now; `None` while the engine does not answer.
-    pub async fn look(&self) -> Option<Sighting> {
-        let (answer, seen) = oneshot::channel();
-        self.asks.send(Ask::Look(answer)).await.ok()?;
-        seen.await.ok().flatten()
-    }
-
-    /// The containers as last seen.
-    pub async fn containers(&self) -> Vec<Container> {
-        let (answer, seen) = oneshot::channel();
-        if self.asks.send(Ask::Containers(answer)).await.is_err() {
-            return Vec::new();
-        }
-        seen.await.unwrap_or_default()
-    }
-
-    /// Marked changed whenever what is seen differs from before.
-    pub fn changes(&self) -> watch::Receiver<Option<Sighting>> {
-        self.changes.clone()
-    }
-}
 
 /// A step under way.
 struct Busy {
@@ -111,13 +62,18 @@ pub struct Keeper<R> {
     activity: BTreeMap<String, Activity>,
     failed: BTreeMap<String, i64>,
     cleared: BTreeSet<String>,
-    pauses: BTreeMap<String, (u32, Instant)>,
+    pauses: Pauses,
     silent: bool,
 }
 
 impl<R> std::fmt::Debug for Keeper<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Keeper({} leases, {} steps under way)", self.desired.len(), self.busy.len())
+        write!(
+            f,
+            "Keeper({} leases, {} steps under way)",
+            self.desired.len(),
+            self.busy.len()
+        )
     }
 }
 
@@ -144,10 +100,10 @@ impl<R: Runner> Keeper<R> {
             activity: BTreeMap::new(),
             failed: BTreeMap::new(),
             cleared: BTreeSet::new(),
-            pauses: BTreeMap::new(),
+            pauses: Pauses::default(),
             silent: false,
         };
-        Ok((keeper, KeeperHandle { asks: ask, changes: watched }))
+        Ok((keeper, KeeperHandle::new(ask, watched)))
     }
 
     /// Runs until every handle is dropped.
@@ -190,7 +146,11 @@ impl<R: Runner> Keeper<R> {
                 }
             }
             Ask::Containers(answer) => {
-                let seen = self.seen.as_ref().map(|(_, all)| all.clone()).unwrap_or_default();
+                let seen = self
+                    .seen
+                    .as_ref()
+                    .map(|(_, all)| all.clone())
+                    .unwrap_or_default();
                 if answer.send(seen).is_err() {
                     tracing::debug!("nobody waits for the containers any more");
                 }
@@ -241,7 +201,8 @@ impl<R: Runner> Keeper<R> {
         }
         for (lease, busy) in &self.busy {
             let want = self.desired.iter().find(|d| d.lease_id == *lease);
-            let wanted = want.is_some_and(|d| d.target == Target::Run && d.start_no == busy.start_no);
+            let wanted =
+                want.is_some_and(|d| d.target == Target::Run && d.start_no == busy.start_no);
             let makes = matches!(busy.step, Step::Create | Step::Rebuild { .. });
             if makes && !wanted && busy.cancel.send(true).is_err() {
                 tracing::debug!(lease, "the step to cancel is over");
@@ -251,14 +212,17 @@ impl<R: Runner> Keeper<R> {
 
     /// Drops what is known of leases that are over.
     fn forget(&mut self) {
-        let Some((_, containers)) = &self.seen else { return };
+        let Some((_, containers)) = &self.seen else {
+            return;
+        };
         let wanted: BTreeSet<&str> = self.desired.iter().map(|d| d.lease_id.as_str()).collect();
         let here: BTreeSet<&str> = containers.iter().map(|c| c.lease.as_str()).collect();
         let alive = |lease: &str| wanted.contains(lease) || here.contains(lease);
         self.activity.retain(|lease, _| alive(lease));
-        self.failed.retain(|lease, _| wanted.contains(lease.as_str()));
+        self.failed
+            .retain(|lease, _| wanted.contains(lease.as_str()));
         self.cleared.retain(|lease| wanted.contains(lease.as_str()));
-        self.pauses.retain(|lease, _| alive(lease));
+        self.pauses.retain(alive);
         if self.journal.retain(alive)
             && let Err(why) = self.state.write_json(JOURNAL_FILE, &self.journal)
         {
@@ -276,24 +240,40 @@ impl<R: Runner> Keeper<R> {
             };
             if let Err(why) = self.order(&step, &want) {
                 tracing::error!(lease, %why, "the order is not durable; trying again");
-                self.pause(&lease);
+                self.pauses.wait(&lease, Instant::now());
                 continue;
             }
             tracing::info!(lease, ?step, "next step");
             let (cancel, cancelled) = watch::channel(false);
             let start_no = want.start_no;
             let notes = self.note.clone();
-            let work = Work { step: step.clone(), want, cancelled, notes };
-            let task = self.tasks.spawn(perform(Arc::clone(&self.runner), work)).id();
-            self.progress(&lease, describe(&step).to_owned());
-            self.busy.insert(lease, Busy { step, start_no, cancel, task });
+            let work = Work {
+                step: step.clone(),
+                want,
+                cancelled,
+                notes,
+            };
+            let task = self
+                .tasks
+                .spawn(perform(Arc::clone(&self.runner), work))
+                .id();
+            self.progress(&lease, step.describe().to_owned());
+            self.busy.insert(
+                lease,
+                Busy {
+                    step,
+                    start_no,
+                    cancel,
+                    task,
+                },
+            );
         }
     }
 
     /// Leases with a step under way or waiting for another try.
     fn held_up(&self, now: Instant) -> BTreeSet<String> {
-        let waiting = self.pauses.iter().filter(|(_, (_, until))| *until > now);
-        self.busy.keys().chain(waiting.map(|(lease, _)| lease)).cloned().collect()
+        let waiting = self.pauses.waiting(now);
+        self.busy.keys().chain(waiting).cloned().collect()
     }
 
     fn view<'a>(&'a self, busy: &'a BTreeSet<String>) -> Option<View<'a>> {
@@ -337,11 +317,13 @@ impl<R: Runner> Keeper<R> {
     }
 
     fn conclude(&mut self, done: Done) {
-        let Some(Busy { step, start_no, .. }) = self.busy.remove(&done.lease) else { return };
+        let Some(Busy { step, start_no, .. }) = self.busy.remove(&done.lease) else {
+            return;
+        };
         let lease = done.lease;
         match done.result {
             Ok(()) => {
-                self.pauses.remove(&lease);
+                self.pauses.take_success(&lease, &step, Instant::now());
                 if step == Step::Clear {
                     self.cleared.insert(lease);
                 } else {
@@ -349,7 +331,10 @@ impl<R: Runner> Keeper<R> {
                 }
             }
             Err(RunnerError::Refused(why) | RunnerError::NotFound(why))
-                if matches!(step, Step::Create | Step::Rebuild { .. } | Step::Start { .. }) =>
+                if matches!(
+                    step,
+                    Step::Create | Step::Rebuild { .. } | Step::Start { .. }
+                ) =>
             {
                 tracing::warn!(lease, start_no, why, "the start is given up");
                 self.activity.entry(lease.clone()).or_default().fault = Some(why);
@@ -359,7 +344,7 @@ impl<R: Runner> Keeper<R> {
             Err(why) => {
                 tracing::warn!(lease, ?step, %why, "trying again");
                 self.progress(&lease, why.to_string());
-                let tries = self.pause(&lease);
+                let tries = self.pauses.wait(&lease, Instant::now());
                 if step == Step::Clear && tries >= CLEAR_TRIES {
                     self.cleared.insert(lease);
                 }
@@ -369,20 +354,16 @@ impl<R: Runner> Keeper<R> {
 
     /// A step whose task panicked: tried again after a pause.
     fn break_off(&mut self, fault: &tokio::task::JoinError) {
-        let lost = self.busy.iter().find(|(_, b)| b.task == fault.id()).map(|(l, _)| l.clone());
+        let lost = self
+            .busy
+            .iter()
+            .find(|(_, b)| b.task == fault.id())
+            .map(|(l, _)| l.clone());
         tracing::error!(%fault, ?lost, "a step broke off");
         if let Some(lease) = lost {
             self.busy.remove(&lease);
-            self.pause(&lease);
+            self.pauses.wait(&lease, Instant::now());
         }
-    }
-
-    /// Makes the lease wait, longer each time. Gives the number of waits so far.
-    fn pause(&mut self, lease: &str) -> u32 {
-        let tries = self.pauses.get(lease).map_or(0, |(n, _)| *n).saturating_add(1);
-        let wait = Duration::from_secs(1 << tries.min(5)).min(LONGEST_PAUSE);
-        self.pauses.insert(lease.to_owned(), (tries, Instant::now() + wait));
-        tries
     }
 
     fn progress(&mut self, lease: &str, detail: String) {
@@ -396,7 +377,10 @@ impl<R: Runner> Keeper<R> {
     fn sighting(&self) -> Option<Sighting> {
         let busy = self.busy.keys().cloned().collect();
         let (mono_ms, _) = self.seen.as_ref()?;
-        Some(Sighting { mono_ms: *mono_ms, leases: reports(self.view(&busy)?, &self.activity) })
+        Some(Sighting {
+            mono_ms: *mono_ms,
+            leases: reports(self.view(&busy)?, &self.activity),
+        })
     }
 
     fn publish(&self) {
@@ -408,19 +392,6 @@ impl<R: Runner> Keeper<R> {
             }
             changed
         });
-    }
-}
-
-/// For people: what is being done.
-const fn describe(step: &Step) -> &'static str {
-    match step {
-        Step::Create => "looking for the image",
-        Step::Rebuild { .. } => "moving the disk to other GPUs",
-        Step::Start { .. } => "starting the container",
-        Step::Stop { .. } => "stopping the container",
-        Step::Unpause { .. } => "ending a pause",
-        Step::Remove { .. } => "removing the container",
-        Step::Clear => "clearing up",
     }
 }
 

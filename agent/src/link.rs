@@ -76,10 +76,18 @@ impl<R: Runner> Link<R> {
         loop {
             let since = Instant::now();
             match session(&self, &url).await {
-                Ended::Refused { code, detail, fatal: true } => {
+                Ended::Refused {
+                    code,
+                    detail,
+                    fatal: true,
+                } => {
                     return LinkError::Refused { code, detail };
                 }
-                Ended::Refused { code, detail, fatal: false } => {
+                Ended::Refused {
+                    code,
+                    detail,
+                    fatal: false,
+                } => {
                     tracing::warn!(code, detail, "the market does not take this machine now");
                 }
                 Ended::Cut(why) => tracing::warn!(%url, why, "the link to the market is cut"),
@@ -98,17 +106,24 @@ impl<R: Runner> Link<R> {
 /// `ws` for `http`, `wss` for `https`.
 fn socket_url(server: &Url) -> String {
     let url = route(server, "/v1/agent/connect").to_string();
-    url.strip_prefix("http").map_or(url.clone(), |rest| format!("ws{rest}"))
+    url.strip_prefix("http")
+        .map_or(url.clone(), |rest| format!("ws{rest}"))
 }
 
 /// Between half the pause and the whole, and never under the shortest.
 fn jittered(pause: Duration, dice: u8) -> Duration {
     let half = pause.div_f64(2.0);
-    let part = half.saturating_mul(u32::from(dice)).checked_div(255).unwrap_or(half);
+    let part = half
+        .saturating_mul(u32::from(dice))
+        .checked_div(255)
+        .unwrap_or(half);
     half.saturating_add(part).max(SHORTEST)
 }
 
-#[expect(clippy::disallowed_methods, reason = "jitter is made where the agent dials")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "jitter is made where the agent dials"
+)]
 fn random_byte() -> u8 {
     let mut byte = [0_u8; 1];
     if getrandom::fill(&mut byte).is_err() {
@@ -125,8 +140,14 @@ mod tests {
     #[test]
     fn sockets_follow_the_scheme_of_the_market() {
         let url = |s: &str| socket_url(&Url::parse(s).unwrap());
-        assert_eq!(url("http://127.0.0.1:1"), "ws://127.0.0.1:1/v1/agent/connect");
-        assert_eq!(url("https://m.example/p"), "wss://m.example/p/v1/agent/connect");
+        assert_eq!(
+            url("http://127.0.0.1:1"),
+            "ws://127.0.0.1:1/v1/agent/connect"
+        );
+        assert_eq!(
+            url("https://m.example/p"),
+            "wss://m.example/p/v1/agent/connect"
+        );
     }
 
     #[test]

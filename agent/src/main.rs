@@ -34,8 +34,14 @@ fn main() -> ExitCode {
 
 fn start(cli: Cli) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&cli.log).context("--log is not a filter")?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    if rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .is_err()
+    {
         tracing::debug!("a TLS provider is installed already");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -67,19 +73,30 @@ async fn until_signal(settings: Settings) -> anyhow::Result<()> {
 
 fn joined(join: Join) -> anyhow::Result<Settings> {
     let server = parse_server(&join.server)?;
-    Ok(Settings { server: Some(server), token: join.token, ..settings(join.run) })
+    Ok(Settings {
+        server: Some(server),
+        token: join.token,
+        ..settings(join.run)
+    })
 }
 
 fn settings(run: Run) -> Settings {
     if let Some(name) = &run.machine.name {
         tracing::info!(name, "agent");
     }
-    Settings { state: run.state, server: None, token: None, machine: machine(run.machine) }
+    Settings {
+        state: run.state,
+        server: None,
+        token: None,
+        machine: machine(run.machine),
+    }
 }
 
 fn machine(machine: Machine) -> MachineSettings {
     MachineSettings {
-        source: machine.simulate.map_or(GpuSource::Driver, GpuSource::Profile),
+        source: machine
+            .simulate
+            .map_or(GpuSource::Driver, GpuSource::Profile),
         engine: machine.engine,
         country: machine.country,
         disk_gib: machine.disk_gib,

@@ -7,14 +7,22 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// UUID of the kernel's boot.
 pub fn boot_id() -> std::io::Result<String> {
-    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim()
+        .to_owned())
 }
 
 /// Milliseconds since that boot, suspended time included (`CLOCK_BOOTTIME`).
 pub fn mono_ms() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000);
-    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0).div_euclid(1_000_000))
+    let whole = u64::try_from(time.tv_sec)
+        .unwrap_or(0)
+        .saturating_mul(1_000);
+    whole.saturating_add(
+        u64::try_from(time.tv_nsec)
+            .unwrap_or(0)
+            .div_euclid(1_000_000),
+    )
 }
 
 #[cfg(test)]

@@ -148,7 +148,10 @@ mod tests {
         // On a machine with a driver there is nothing to see here.
         if let Err(refusal) = probe(&request(&GpuSource::Driver)) {
             let text = refusal.to_string();
-            assert!(text.contains("--simulate PROFILE") && text.contains("8xh100-sxm"), "{text}");
+            assert!(
+                text.contains("--simulate PROFILE") && text.contains("8xh100-sxm"),
+                "{text}"
+            );
         }
     }
 }

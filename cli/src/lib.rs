@@ -1,6 +1,6 @@
 //! The command line client: what a person or a script asks of a market, and how the answer is shown.
 //!
-//! Invariants: nothing is written but through [`output`]; with `--json` results are the API's own
+//! Invariants: nothing is written but through `output`; with `--json` results are the API's own
 //! documents; secrets never stand in arguments and are never printed, but where they are made.
 
 mod api_key;

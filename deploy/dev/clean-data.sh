@@ -13,4 +13,5 @@ flock --nonblock 9 || fail "the market of this clone runs; stop it first (Ctrl-C
 ./postgres.sh remove "$here/postgres" 0 9>&-
 ./engine.sh remove "$here/engine" 9>&-
 for part in agent bin demo log state; do rm -rf "${here:?}/$part"; done
+rm -rf "$(run_folder_of "$here")"
 say "the demo's data are gone; 'make run' starts afresh. What was built stays in $CARGO_TARGET_DIR."

@@ -21,6 +21,9 @@ socket=$run/podman.sock
 export CONTAINERS_CONF=$run/containers.conf CONTAINERS_STORAGE_CONF=$run/storage.conf
 PATH=$PATH:/usr/sbin:/sbin
 
+# Podman answers Ctrl-C with an error of its own, which would read as a broken engine.
+trap 'exit 130' INT
+
 # Podman thinks that containers survived when its run folder did, and /run is not everywhere emptied at boot.
 forget_earlier_boot() {
   local boot
@@ -124,6 +127,8 @@ stop() {
   rm -f "$run/service.pid" "$socket"
 }
 
+mounts_under() { awk -v under="$1/" 'index($2, under) == 1 { print $2 }' /proc/mounts | sort --reverse; }
+
 remove() {
   if [[ -d $folder ]] && has podman; then
     forget_earlier_boot
@@ -133,8 +138,13 @@ remove() {
     podman network prune --force >/dev/null 2>&1 || true
   fi
   stop
-  if [[ -d $folder/storage/overlay ]] && mountpoint -q "$folder/storage/overlay"; then umount "$folder/storage/overlay"; fi
-  if is_root; then rm -rf "$folder" "$run"; else podman unshare rm -rf "$folder" "$run"; fi
+  if is_root; then
+    # What a container that Podman lost track of still holds.
+    mounts_under "$folder" | while read -r mount; do umount --lazy "$mount" || true; done
+    rm -rf "$folder" "$run"
+  elif [[ -d $folder ]]; then
+    podman unshare rm -rf "$folder" "$run"
+  fi
 }
 
 case $verb in

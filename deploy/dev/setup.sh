@@ -15,7 +15,7 @@ missing=()
 need() { has "$2" || [[ -x /usr/sbin/$2 ]] || missing+=("$1"); }
 
 need gcc cc
-need libc6-dev ldd
+[[ -e /usr/include/stdio.h ]] || missing+=(libc6-dev)
 need curl curl
 need jq jq
 if [[ $purpose == check ]]; then
@@ -61,7 +61,13 @@ has cargo || fail "cargo is not on the PATH: please install Rust first (the vers
 if ((${#missing[@]})); then install_packages; fi
 
 if [[ $purpose != run ]] && ! has cargo-nextest; then
-  say "    installing the test runner cargo-nextest $nextest_version from crates.io (compiles for some minutes, once per machine)"
-  cargo install cargo-nextest --locked --version "$nextest_version" 2>&1 | grep -E --line-buffered '^ +(Compiling cargo-nextest|Compiling nextest|Installing|Installed|Finished)|^error' | say_indented ||
+  say "    installing the test runner cargo-nextest $nextest_version from crates.io (some minutes, once per machine)"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  # A build folder of its own: the market's keeps the market's crates only.
+  env -u CARGO_TARGET_DIR cargo install cargo-nextest --locked --version "$nextest_version" 2>&1 | tee "$log" |
+    awk '/^ +Compiling/ && ++n % 50 == 0 { print "      compiled " n " crates"; fflush() } /^ +Installed/' || {
+    say_tail "$log"
     fail "cargo could not install cargo-nextest."
+  }
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `make test`: every test, on a private PostgreSQL and a private container engine that exist for this run only.
-# usage: test.sh [ARGS…]     further arguments go to cargo nextest run, e.g. test.sh -p store
+# usage: test.sh [ARGS…]     ARGS for cargo nextest run instead of --workspace, e.g. test.sh -p store
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./say.sh
@@ -74,5 +74,6 @@ else
 fi
 
 say_step 4 $steps "building and running the tests"
-(cd "$repo" && cargo nextest run --workspace --locked "$@" 9>&-) || code=$?
+(($#)) || set -- --workspace
+(cd "$repo" && cargo nextest run --locked "$@" 9>&-) || code=$?
 exit "$code"

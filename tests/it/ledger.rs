@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use tests::client::Client;
 use tests::market::{Market, lease_of, micros};
 use tests::scripted_agent::{ScriptedAgent, seen};
-use tests::wait::until;
 
 struct Scene {
     market: Market,
@@ -179,19 +178,16 @@ async fn max_spend_holds_to_the_micro_dollar() {
     agent.wanted(&id, "run").await;
     let mut mono = 10_000;
     agent.report(mono, vec![seen(&id, "running")]).await;
-    let stopped = until("the guard to stop it", || {
+    let mut stopped = lease;
+    for _try in 0..600 {
         mono += 100;
-        let report = agent.report(mono, vec![seen(&id, "running")]);
-        let path = format!("/v1/leases/{id}");
-        let renter = renter.clone();
-        async move {
-            report.await;
-            let lease = renter.get(&path).await.expect(200);
-            assert!(micros(&lease["cost"]["accrued"]) <= 500_000, "{lease}");
-            Some(lease).filter(|l| l["state"] != "running")
+        agent.report(mono, vec![seen(&id, "running")]).await;
+        stopped = renter.get(&format!("/v1/leases/{id}")).await.expect(200);
+        assert!(micros(&stopped["cost"]["accrued"]) <= 500_000, "{stopped}");
+        if stopped["state"] == "stopping" {
+            break;
         }
-    })
-    .await;
+    }
     assert_eq!(stopped["state_reason"], "max_spend");
     market.prove();
 }

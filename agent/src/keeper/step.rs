@@ -37,7 +37,14 @@ struct Notes {
 
 impl Progress for Notes {
     fn note(&self, detail: String) {
-        if self.to.try_send(Note { lease: self.lease.clone(), detail }).is_err() {
+        if self
+            .to
+            .try_send(Note {
+                lease: self.lease.clone(),
+                detail,
+            })
+            .is_err()
+        {
             tracing::debug!(lease = self.lease, "a sign of progress was dropped");
         }
     }
@@ -49,9 +56,10 @@ pub(super) async fn perform<R: Runner>(runner: Arc<R>, work: Work) -> Done {
     let lease = work.want.lease_id.clone();
     let result = match work.step.clone() {
         Step::Create => create(&*runner, work).await,
-        Step::Rebuild { old } => {
-            runner.rebuild(&old, &Spec { lease: work.want }).await.map(|_made| ())
-        }
+        Step::Rebuild { old } => runner
+            .rebuild(&old, &Spec { lease: work.want })
+            .await
+            .map(|_made| ()),
         Step::Start { container } => runner.start(&container).await,
         Step::Stop { container } => runner.stop(&container).await,
         Step::Unpause { container } => runner.unpause(&container).await,
@@ -62,7 +70,10 @@ pub(super) async fn perform<R: Runner>(runner: Arc<R>, work: Work) -> Done {
 }
 
 async fn create<R: Runner>(runner: &R, mut work: Work) -> Result<(), RunnerError> {
-    let notes = Notes { lease: work.want.lease_id.clone(), to: work.notes };
+    let notes = Notes {
+        lease: work.want.lease_id.clone(),
+        to: work.notes,
+    };
     let image = work.want.workload.image.clone();
     tokio::select! {
         // The order matters: a fetched image is not thrown away by a late cancellation.
@@ -74,5 +85,8 @@ async fn create<R: Runner>(runner: &R, mut work: Work) -> Result<(), RunnerError
         return Ok(());
     }
     notes.note("making the container".to_owned());
-    runner.create(&Spec { lease: work.want }).await.map(|_made| ())
+    runner
+        .create(&Spec { lease: work.want })
+        .await
+        .map(|_made| ())
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use tokio::sync::Notify;
-use web_openapi::agent::Observed;
+use web_openapi::agent::{LeaseReport, Observed};
 use web_openapi::lease::{LogLine, Workload};
 
 use super::*;
@@ -82,7 +82,14 @@ impl Runner for Scripted {
     async fn stop(&self, id: &str) -> Result<(), RunnerError> {
         self.called(format!("stop {id}"));
         let fault = String::new();
-        self.set(id, Phase::Ended { exit_code: Some(143), out_of_memory: false, fault })
+        self.set(
+            id,
+            Phase::Ended {
+                exit_code: Some(143),
+                out_of_memory: false,
+                fault,
+            },
+        )
     }
 
     async fn unpause(&self, id: &str) -> Result<(), RunnerError> {
@@ -110,7 +117,11 @@ fn want(target: Target, start_no: i64) -> Vec<DesiredLease> {
         lease_id: "lse_a".into(),
         target,
         start_no,
-        workload: Workload { image: "i:1".into(), command: vec![], env: BTreeMap::new() },
+        workload: Workload {
+            image: "i:1".into(),
+            command: vec![],
+            env: BTreeMap::new(),
+        },
         gpu_uuids: vec!["g".into()],
         simulated: true,
         cpu_millis: 1_000,
@@ -136,7 +147,12 @@ impl Bench {
     fn start(runner: Arc<Scripted>, path: std::path::PathBuf) -> Self {
         let state = Arc::new(StateDir::open(&path).unwrap());
         let (keeper, handle) = Keeper::new(Arc::clone(&runner), state).unwrap();
-        Self { runner, path, task: tokio::spawn(keeper.run()), handle }
+        Self {
+            runner,
+            path,
+            task: tokio::spawn(keeper.run()),
+            handle,
+        }
     }
 
     /// Kills the agent and starts another one on what is left.
@@ -172,7 +188,11 @@ async fn a_life_from_start_to_gone() {
     bench.handle.desire(want(Target::Run, 1)).await;
     let first = bench.until(Observed::Running, 1).await;
     assert!(first.progress > 0);
-    let made = ["fetch i:1", "create gpumarket-lse_a-1", "start gpumarket-lse_a-1"];
+    let made = [
+        "fetch i:1",
+        "create gpumarket-lse_a-1",
+        "start gpumarket-lse_a-1",
+    ];
     assert_eq!(bench.calls(), made);
     bench.handle.desire(want(Target::Stop, 1)).await;
     bench.until(Observed::Stopped, 1).await;
@@ -184,7 +204,14 @@ async fn a_life_from_start_to_gone() {
     let calls = bench.calls();
     assert_eq!(calls[0], "stop gpumarket-lse_a-1");
     assert_eq!(calls[1], "start gpumarket-lse_a-1");
-    assert_eq!(calls[2..], ["stop gpumarket-lse_a-1", "remove gpumarket-lse_a-1", "clear lse_a"]);
+    assert_eq!(
+        calls[2..],
+        [
+            "stop gpumarket-lse_a-1",
+            "remove gpumarket-lse_a-1",
+            "clear lse_a"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +225,11 @@ async fn a_restarted_agent_goes_on_without_a_server_and_restarts_nothing() {
     assert_eq!(after.container_started_at, before.container_started_at);
     assert_eq!(bench.calls(), Vec::<String>::new());
     // What was ordered before the crash is still known: an ended one stays ended.
-    let phase = Phase::Ended { exit_code: Some(0), out_of_memory: false, fault: String::new() };
+    let phase = Phase::Ended {
+        exit_code: Some(0),
+        out_of_memory: false,
+        fault: String::new(),
+    };
     bench.runner.set("gpumarket-lse_a-1", phase).unwrap();
     let bench = bench.restart().await;
     bench.until(Observed::Exited, 1).await;
@@ -240,7 +271,10 @@ async fn without_a_look_nothing_is_claimed() {
     *bench.runner.silent.lock().unwrap() = true;
     assert_eq!(bench.handle.look().await, None);
     *bench.runner.silent.lock().unwrap() = false;
-    assert_eq!(bench.handle.look().await.unwrap().leases[0].observed, Observed::Running);
+    assert_eq!(
+        bench.handle.look().await.unwrap().leases[0].observed,
+        Observed::Running
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,5 +302,8 @@ async fn other_gpus_after_a_resume_move_the_disk() {
     bench.until(Observed::Running, 2).await;
     let calls = bench.calls();
     assert_eq!(calls[0], "rebuild gpumarket-lse_a-1");
-    assert_eq!(calls[2..], ["remove gpumarket-lse_a-1", "start gpumarket-lse_a-2"]);
+    assert_eq!(
+        calls[2..],
+        ["remove gpumarket-lse_a-1", "start gpumarket-lse_a-2"]
+    );
 }

@@ -31,7 +31,12 @@ pub(super) async fn answer<R: Runner>(
         Ok((lines, live)) => (lines, live, None),
         Err(fault) => (Vec::new(), false, Some(fault)),
     };
-    FromAgent::Logs { request, lines, live, fault }
+    FromAgent::Logs {
+        request,
+        lines,
+        live,
+        fault,
+    }
 }
 
 async fn read<R: Runner>(
@@ -42,13 +47,22 @@ async fn read<R: Runner>(
     let after = question
         .after
         .as_deref()
-        .map(|text| text.parse().map_err(|e| format!("`after` is not a time: {e}")))
+        .map(|text| {
+            text.parse()
+                .map_err(|e| format!("`after` is not a time: {e}"))
+        })
         .transpose()?;
     let containers = keeper.containers().await;
     let main = *own(&containers, &question.lease)
         .first()
         .ok_or_else(|| "the lease has no container on this machine".to_owned())?;
-    let query = LogQuery { tail: question.tail, after };
-    let lines = runner.logs(&main.id, &query).await.map_err(|e| e.to_string())?;
+    let query = LogQuery {
+        tail: question.tail,
+        after,
+    };
+    let lines = runner
+        .logs(&main.id, &query)
+        .await
+        .map_err(|e| e.to_string())?;
     Ok((lines, main.phase.is_active()))
 }

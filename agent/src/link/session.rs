@@ -35,7 +35,11 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// How a connection ended.
 pub(super) enum Ended {
     /// The market will not go on.
-    Refused { code: String, detail: String, fatal: bool },
+    Refused {
+        code: String,
+        detail: String,
+        fatal: bool,
+    },
     /// It broke, or was silent.
     Cut(String),
 }
@@ -73,10 +77,13 @@ async fn open<R: Runner>(link: &Link<R>, url: &str) -> Result<(Socket, Duration)
     let config = WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE_BYTES))
         .max_frame_size(Some(MAX_MESSAGE_BYTES));
-    let (mut socket, _) =
-        Box::pin(connect_async_with_config(url, Some(config), true)).await.map_err(cut)?;
+    let (mut socket, _) = Box::pin(connect_async_with_config(url, Some(config), true))
+        .await
+        .map_err(cut)?;
     let first = next(&mut socket).await?;
-    let ToAgent::Challenge { nonce } = first else { return Err(unexpected(first)) };
+    let ToAgent::Challenge { nonce } = first else {
+        return Err(unexpected(first));
+    };
     let hello = FromAgent::Hello {
         protocol: PROTOCOL,
         machine_id: link.machine_id.clone(),
@@ -84,14 +91,27 @@ async fn open<R: Runner>(link: &Link<R>, url: &str) -> Result<(Socket, Duration)
     };
     send(&mut socket, &hello).await?;
     let second = next(&mut socket).await?;
-    let ToAgent::Welcome { heartbeat_ms } = second else { return Err(unexpected(second)) };
+    let ToAgent::Welcome { heartbeat_ms } = second else {
+        return Err(unexpected(second));
+    };
     let (least, most) = HEARTBEATS;
-    Ok((socket, Duration::from_millis(heartbeat_ms.clamp(least, most))))
+    Ok((
+        socket,
+        Duration::from_millis(heartbeat_ms.clamp(least, most)),
+    ))
 }
 
 fn unexpected(message: ToAgent) -> Ended {
     match message {
-        ToAgent::Refused { code, detail, fatal } => Ended::Refused { code, detail, fatal },
+        ToAgent::Refused {
+            code,
+            detail,
+            fatal,
+        } => Ended::Refused {
+            code,
+            detail,
+            fatal,
+        },
         ToAgent::Challenge { .. } | ToAgent::Welcome { .. } | ToAgent::Desired { .. } => {
             cut("the server does not keep to the order of messages")
         }
@@ -116,13 +136,19 @@ fn read(
     frame: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
 ) -> Result<Option<ToAgent>, Ended> {
     match frame {
-        Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str()).map(Some).map_err(|e| {
-            cut(format!("the server sent what this version does not understand: {e}"))
-        }),
+        Some(Ok(Message::Text(text))) => {
+            serde_json::from_str(text.as_str()).map(Some).map_err(|e| {
+                cut(format!(
+                    "the server sent what this version does not understand: {e}"
+                ))
+            })
+        }
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
         Some(Ok(Message::Binary(_))) => Err(cut("the server sent a binary message")),
         Some(Ok(Message::Close(frame))) => {
-            let why = frame.map(|f| f.reason.to_string()).filter(|r| !r.is_empty());
+            let why = frame
+                .map(|f| f.reason.to_string())
+                .filter(|r| !r.is_empty());
             Err(cut(why.unwrap_or_else(|| "the server closed it".to_owned())))
         }
         Some(Err(error)) => Err(cut(error)),
@@ -167,7 +193,10 @@ impl<R: Runner> Session<'_, R> {
         probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first probe goes out before the first report.
         probes.tick().await;
-        let first = self.look_at_machine().await.map_err(|e| cut(format!("cannot probe: {e}")))?;
+        let first = self
+            .look_at_machine()
+            .await
+            .map_err(|e| cut(format!("cannot probe: {e}")))?;
         self.take_probe(first).await?;
         let mut last = Instant::now();
         loop {
@@ -212,14 +241,32 @@ impl<R: Runner> Session<'_, R> {
         match message {
             ToAgent::Desired { leases } => self.link.keeper.desire(leases).await,
             ToAgent::Ack { seq } => tracing::debug!(seq, "the report is durable"),
-            ToAgent::GetLogs { request, lease_id, tail, after } => {
-                let question = Question { request, lease: lease_id, tail, after };
+            ToAgent::GetLogs {
+                request,
+                lease_id,
+                tail,
+                after,
+            } => {
+                let question = Question {
+                    request,
+                    lease: lease_id,
+                    tail,
+                    after,
+                };
                 if self.work.len() >= ANSWERS {
                     let fault = Some("the machine is busy with other questions".to_owned());
-                    let busy = FromAgent::Logs { request, lines: Vec::new(), live: true, fault };
+                    let busy = FromAgent::Logs {
+                        request,
+                        lines: Vec::new(),
+                        live: true,
+                        fault,
+                    };
                     return send(&mut self.socket, &busy).await;
                 }
-                let (runner, keeper) = (std::sync::Arc::clone(&self.link.runner), self.link.keeper.clone());
+                let (runner, keeper) = (
+                    std::sync::Arc::clone(&self.link.runner),
+                    self.link.keeper.clone(),
+                );
                 let answers = self.answers.clone();
                 self.work.spawn(async move {
                     let message = answer(&*runner, &keeper, question).await;
@@ -229,7 +276,9 @@ impl<R: Runner> Session<'_, R> {
                     None
                 });
             }
-            other @ (ToAgent::Refused { .. } | ToAgent::Challenge { .. } | ToAgent::Welcome { .. }) => {
+            other @ (ToAgent::Refused { .. }
+            | ToAgent::Challenge { .. }
+            | ToAgent::Welcome { .. }) => {
                 return Err(unexpected(other));
             }
         }
@@ -250,7 +299,13 @@ impl<R: Runner> Session<'_, R> {
     /// Sends the probe if it differs from the one before.
     async fn take_probe(&mut self, probe: Probe) -> Result<(), Ended> {
         if self.probe.as_ref() != Some(&probe) {
-            send(&mut self.socket, &FromAgent::Probe { probe: probe.clone() }).await?;
+            send(
+                &mut self.socket,
+                &FromAgent::Probe {
+                    probe: probe.clone(),
+                },
+            )
+            .await?;
             self.probe = Some(probe);
         }
         Ok(())
@@ -258,17 +313,31 @@ impl<R: Runner> Session<'_, R> {
 
     async fn look_at_machine(&self) -> Result<Probe, String> {
         let source = std::sync::Arc::clone(&self.link.probe);
-        let ids: Vec<String> =
-            self.link.keeper.containers().await.into_iter().map(|c| c.id).collect();
+        let ids: Vec<String> = self
+            .link
+            .keeper
+            .containers()
+            .await
+            .into_iter()
+            .map(|c| c.id)
+            .collect();
         let looked = tokio::task::spawn_blocking(move || source(&ids)).await;
-        looked.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+        looked
+            .map_err(|e| e.to_string())?
+            .map_err(|e| e.to_string())
     }
 
     /// Probes in the background: a driver may take seconds.
     async fn probe_again(&mut self) {
         let source = std::sync::Arc::clone(&self.link.probe);
-        let ids: Vec<String> =
-            self.link.keeper.containers().await.into_iter().map(|c| c.id).collect();
+        let ids: Vec<String> = self
+            .link
+            .keeper
+            .containers()
+            .await
+            .into_iter()
+            .map(|c| c.id)
+            .collect();
         self.work.spawn(async move {
             match tokio::task::spawn_blocking(move || source(&ids)).await {
                 Ok(Ok(probe)) => Some(probe),

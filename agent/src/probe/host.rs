@@ -40,7 +40,9 @@ fn parse_ram_mib(meminfo: &str) -> Result<u64, ProbeError> {
 pub fn disk_gib(path: &Path) -> Result<u64, ProbeError> {
     let stat = rustix::fs::statvfs(path).map_err(|e| fault("disk", e))?;
     let bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
-    let usable = bytes.div_euclid(100).saturating_mul(100_u64.saturating_sub(DISK_RESERVE_PERCENT));
+    let usable = bytes
+        .div_euclid(100)
+        .saturating_mul(100_u64.saturating_sub(DISK_RESERVE_PERCENT));
     Ok(usable.div_euclid(GIB))
 }
 
@@ -49,7 +51,10 @@ fn read(path: &str, what: &'static str) -> Result<String, ProbeError> {
 }
 
 fn fault(what: &'static str, why: impl ToString) -> ProbeError {
-    ProbeError::Host { what, why: why.to_string() }
+    ProbeError::Host {
+        what,
+        why: why.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +72,10 @@ mod tests {
 
     #[test]
     fn memory_is_in_mib() {
-        assert_eq!(parse_ram_mib("MemTotal:       24684084 kB\nMemFree: 1 kB\n").unwrap(), 24_105);
+        assert_eq!(
+            parse_ram_mib("MemTotal:       24684084 kB\nMemFree: 1 kB\n").unwrap(),
+            24_105
+        );
         assert!(parse_ram_mib("").is_err());
     }
 }

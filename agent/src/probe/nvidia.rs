@@ -49,7 +49,11 @@ pub fn look(containers: &[String]) -> Result<Found, ProbeError> {
     let nvml = open().map_err(no_driver)?;
     let driver_version = nvml.sys_driver_version().map_err(no_driver)?;
     let cuda_version = nvml.sys_cuda_driver_version().ok().map(|v| {
-        format!("{}.{}", cuda_driver_version_major(v), cuda_driver_version_minor(v))
+        format!(
+            "{}.{}",
+            cuda_driver_version_major(v),
+            cuda_driver_version_minor(v)
+        )
     });
     let count = nvml.device_count().map_err(no_driver)?;
     if count == 0 {
@@ -65,7 +69,11 @@ pub fn look(containers: &[String]) -> Result<Found, ProbeError> {
             index,
             uuid: device.uuid().map_err(no_driver)?,
             name: device.name().map_err(no_driver)?,
-            memory_mib: device.memory_info().map_err(no_driver)?.total.div_euclid(MIB),
+            memory_mib: device
+                .memory_info()
+                .map_err(no_driver)?
+                .total
+                .div_euclid(MIB),
             island: index,
             foreign_processes: foreign_processes(&device, containers),
         });
@@ -75,7 +83,11 @@ pub fn look(containers: &[String]) -> Result<Found, ProbeError> {
     for (gpu, island) in gpus.iter_mut().zip(islands(&addresses, &links)) {
         gpu.island = island;
     }
-    Ok(Found { driver_version, cuda_version, gpus })
+    Ok(Found {
+        driver_version,
+        cuda_version,
+        gpus,
+    })
 }
 
 fn open() -> Result<Nvml, NvmlError> {
@@ -108,7 +120,9 @@ fn peers(device: &Device<'_>) -> Vec<Peer> {
 fn islands(addresses: &[String], links: &[Vec<Peer>]) -> Vec<u16> {
     let mut island: Vec<usize> = (0..addresses.len()).collect();
     let mut join = |a: usize, b: usize| {
-        let (Some(&from), Some(&to)) = (island.get(a), island.get(b)) else { return };
+        let (Some(&from), Some(&to)) = (island.get(a), island.get(b)) else {
+            return;
+        };
         let (low, high) = (from.min(to), from.max(to));
         for place in island.iter_mut().filter(|p| **p == high) {
             *place = low;
@@ -142,7 +156,9 @@ fn islands(addresses: &[String], links: &[Vec<Peer>]) -> Vec<u16> {
 }
 
 fn foreign_processes(device: &Device<'_>, containers: &[String]) -> u32 {
-    let Ok(processes) = device.running_compute_processes() else { return 0 };
+    let Ok(processes) = device.running_compute_processes() else {
+        return 0;
+    };
     let foreign = processes.iter().filter(|p| {
         // A process that is gone by now is nobody's.
         std::fs::read_to_string(format!("/proc/{}/cgroup", p.pid))
@@ -153,7 +169,9 @@ fn foreign_processes(device: &Device<'_>, containers: &[String]) -> u32 {
 
 /// Engines put a container's id into the name of its control group.
 fn is_explained(cgroup: &str, containers: &[String]) -> bool {
-    containers.iter().any(|id| !id.is_empty() && cgroup.contains(id.as_str()))
+    containers
+        .iter()
+        .any(|id| !id.is_empty() && cgroup.contains(id.as_str()))
 }
 
 #[cfg(test)]

@@ -95,13 +95,20 @@ impl Engine {
         let podman = parts.into_iter().find(|c| c.name.starts_with("Podman"));
         let (told, name, version) = match podman {
             Some(part) => (Flavour::Podman, "Podman", part.version),
-            None => (Flavour::Docker, "Docker", version.version.unwrap_or_default()),
+            None => (
+                Flavour::Docker,
+                "Docker",
+                version.version.unwrap_or_default(),
+            ),
         };
         Ok(Self {
             docker,
             socket: Socket::new(&socket).map_err(|e| silent(&e))?,
             flavour: settings.flavour.unwrap_or(told),
-            info: EngineInfo { name: name.to_owned(), version },
+            info: EngineInfo {
+                name: name.to_owned(),
+                version,
+            },
             machine: settings.machine,
             host: Host::measure(),
         })
@@ -125,8 +132,15 @@ impl Engine {
         if self.flavour == Flavour::Podman {
             return self.socket.create_podman(&plan).await;
         }
-        let options = CreateContainerOptions { name: Some(plan.name.clone()), ..Default::default() };
-        match self.docker.create_container(Some(options), plan.docker()).await {
+        let options = CreateContainerOptions {
+            name: Some(plan.name.clone()),
+            ..Default::default()
+        };
+        match self
+            .docker
+            .create_container(Some(options), plan.docker())
+            .await
+        {
             Ok(made) => Ok(made.id),
             Err(error) if status(&error) == Some(409) => self.id_of(&plan.name).await,
             Err(error) => Err(fault(error)),
@@ -139,7 +153,9 @@ impl Engine {
         if labels.and_then(|l| l.get(LABEL_MACHINE)) == Some(&self.machine) {
             return Ok(sight::container(found).map(|c| c.id).unwrap_or_default());
         }
-        Err(RunnerError::Refused(format!("a container of somebody else has the name {name}")))
+        Err(RunnerError::Refused(format!(
+            "a container of somebody else has the name {name}"
+        )))
     }
 
     async fn look(&self) -> Result<Vec<Container>, RunnerError> {
@@ -148,7 +164,11 @@ impl Engine {
         let listed: Vec<Listed> = self.socket.get(&path).await?;
         let mut seen = Vec::with_capacity(listed.len());
         for Listed { id } in listed {
-            match self.socket.get::<Inspected>(&format!("/containers/{id}/json")).await {
+            match self
+                .socket
+                .get::<Inspected>(&format!("/containers/{id}/json"))
+                .await
+            {
                 Ok(found) => seen.extend(sight::container(found)),
                 Err(RunnerError::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -174,7 +194,10 @@ impl Runner for Engine {
     }
 
     async fn rebuild(&self, old: &str, spec: &Spec) -> Result<String, RunnerError> {
-        let (repo, tag) = (disk_image(&spec.lease.lease_id), spec.lease.start_no.to_string());
+        let (repo, tag) = (
+            disk_image(&spec.lease.lease_id),
+            spec.lease.start_no.to_string(),
+        );
         let options = CommitContainerOptions {
             container: Some(old.to_owned()),
             repo: Some(repo.clone()),
@@ -183,7 +206,10 @@ impl Runner for Engine {
             ..Default::default()
         };
         let config = bollard::models::ContainerConfig::default();
-        self.docker.commit_container(options, config).await.map_err(fault)?;
+        self.docker
+            .commit_container(options, config)
+            .await
+            .map_err(fault)?;
         self.make(spec, &format!("{repo}:{tag}")).await
     }
 
@@ -193,7 +219,10 @@ impl Runner for Engine {
 
     async fn stop(&self, id: &str) -> Result<(), RunnerError> {
         let seconds = i32::try_from(STOP_GRACE.as_secs()).unwrap_or(i32::MAX);
-        let options = StopContainerOptions { t: Some(seconds), ..Default::default() };
+        let options = StopContainerOptions {
+            t: Some(seconds),
+            ..Default::default()
+        };
         done(self.docker.stop_container(id, Some(options)).await)
     }
 
@@ -202,7 +231,11 @@ impl Runner for Engine {
     }
 
     async fn remove(&self, id: &str) -> Result<(), RunnerError> {
-        let options = RemoveContainerOptions { v: true, force: false, link: false };
+        let options = RemoveContainerOptions {
+            v: true,
+            force: false,
+            link: false,
+        };
         match self.docker.remove_container(id, Some(options)).await {
             Err(error) if status(&error) == Some(404) => Ok(()),
             other => done(other),
@@ -212,7 +245,10 @@ impl Runner for Engine {
     async fn clear(&self, lease: &str) -> Result<(), RunnerError> {
         self.remove_network(lease).await?;
         for image in self.disk_images(lease).await? {
-            let options = RemoveImageOptions { force: true, ..Default::default() };
+            let options = RemoveImageOptions {
+                force: true,
+                ..Default::default()
+            };
             match self.docker.remove_image(&image, Some(options), None).await {
                 Ok(_) => {}
                 Err(error) if status(&error) == Some(404) => {}
@@ -262,7 +298,11 @@ fn done(result: Result<(), bollard::errors::Error>) -> Result<(), RunnerError> {
 /// Sorts the library's errors: what was answered is a refusal, the rest is silence.
 fn fault(error: bollard::errors::Error) -> RunnerError {
     use bollard::errors::Error;
-    if let Error::DockerResponseServerError { status_code, message } = error {
+    if let Error::DockerResponseServerError {
+        status_code,
+        message,
+    } = error
+    {
         return match status_code {
             404 => RunnerError::NotFound(message),
             503 => RunnerError::Unavailable(message),

@@ -41,7 +41,8 @@ struct Link {
 #[derive(Default)]
 pub struct Hub {
     links: Mutex<BTreeMap<MachineId, Link>>,
-    waiting: Mutex<BTreeMap<u64, oneshot::Sender<LogsAnswer>>>,
+    /// By machine as well: no machine can answer for another.
+    waiting: Mutex<BTreeMap<(MachineId, u64), oneshot::Sender<LogsAnswer>>>,
     counter: AtomicU64,
     reconcile: Notify,
 }
@@ -104,29 +105,31 @@ impl Hub {
         let orders = self.present(machine)?;
         let request = self.next();
         let (answer, answered) = oneshot::channel();
-        lock(&self.waiting).insert(request, answer);
+        lock(&self.waiting).insert((machine, request), answer);
         let message = ToAgent::GetLogs {
             request,
             lease_id,
             tail,
             after,
         };
-        let sent = orders.send(Order::Say(message)).await.is_ok();
-        let result = if sent {
-            tokio::time::timeout(ANSWER_LIMIT, answered).await.ok()
-        } else {
-            None
+        let exchange = async {
+            orders.send(Order::Say(message)).await.ok()?;
+            answered.await.ok()
         };
-        lock(&self.waiting).remove(&request);
-        result.and_then(Result::ok)
+        let result = tokio::time::timeout(ANSWER_LIMIT, exchange).await;
+        lock(&self.waiting).remove(&(machine, request));
+        result.ok().flatten()
     }
 
     /// An agent's answer to a request for logs.
-    pub fn answered(&self, request: u64, answer: LogsAnswer) {
-        if let Some(waiting) = lock(&self.waiting).remove(&request)
-            && waiting.send(answer).is_err()
-        {
-            tracing::debug!(request, "nobody waits for these logs any more");
+    pub fn answered(&self, machine: MachineId, request: u64, answer: LogsAnswer) {
+        match lock(&self.waiting).remove(&(machine, request)) {
+            None => tracing::debug!(%machine, request, "logs that nobody asked for"),
+            Some(waiting) => {
+                if waiting.send(answer).is_err() {
+                    tracing::debug!(%machine, request, "nobody waits for these logs any more");
+                }
+            }
         }
     }
 
@@ -152,5 +155,50 @@ impl Wake for HubWake {
 
     fn reconcile(&self) {
         self.0.reconcile.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(number: u128) -> MachineId {
+        MachineId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    #[tokio::test]
+    async fn only_the_machine_that_was_asked_can_answer() {
+        let hub = std::sync::Arc::new(Hub::default());
+        let (_number, mut orders) = hub.register(machine(1));
+        let asked = {
+            let hub = std::sync::Arc::clone(&hub);
+            tokio::spawn(async move { hub.logs(machine(1), "lse_x".to_owned(), (5, None)).await })
+        };
+        let Some(Order::Say(ToAgent::GetLogs { request, .. })) = orders.recv().await else {
+            panic!("the machine is asked");
+        };
+        hub.answered(machine(2), request, Ok((Vec::new(), false)));
+        hub.answered(machine(1), request, Ok((Vec::new(), true)));
+        assert_eq!(asked.await.unwrap(), Some(Ok((Vec::new(), true))));
+        assert!(lock(&hub.waiting).is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_absent_machine_is_not_waited_for() {
+        let hub = Hub::default();
+        assert_eq!(hub.logs(machine(1), String::new(), (1, None)).await, None);
+        assert!(lock(&hub.waiting).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_newer_link_takes_the_place_and_the_older_one_ends() {
+        let hub = Hub::default();
+        let (first, mut orders) = hub.register(machine(1));
+        let (second, _orders) = hub.register(machine(1));
+        assert!(orders.recv().await.is_none());
+        hub.leave(machine(1), first);
+        assert_eq!(hub.count(), 1);
+        hub.leave(machine(1), second);
+        assert_eq!(hub.count(), 0);
     }
 }

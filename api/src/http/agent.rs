@@ -15,6 +15,9 @@ use crate::state::Shared;
 mod link;
 mod wire;
 
+/// Where agents connect.
+pub(super) const CONNECT: &str = "/v1/agent/connect";
+
 /// Turn a one-time token into a machine.
 #[utoipa::path(tag = "agent", request_body = Enroll, responses((status = 201, body = Enrolled), Problems))]
 #[post("/v1/agent/enroll")]

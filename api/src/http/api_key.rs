@@ -98,8 +98,8 @@ pub(crate) async fn list_api_keys(
     auth: Auth,
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
-    let found = app::api_key::list(&shared.cx, &auth.0, page::page(&query.0)?).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found = app::api_key::list(&shared.cx, &auth.0, page::page("api-keys", &query.0)?).await?;
+    let next_cursor = found.next.map(|id| page::encode("api-keys", id));
     let body = ApiKeyPage {
         data: found.rows.iter().map(view).collect(),
         has_more: next_cursor.is_some(),

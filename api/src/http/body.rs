@@ -1,7 +1,9 @@
 //! Strict JSON bodies: the right media type, a size limit, and a field by name when one is wrong.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::CONTENT_TYPE;
@@ -9,12 +11,16 @@ use actix_web::{FromRequest, HttpRequest, web};
 use domain::refusal::Code;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::error::Category;
 
 use super::fault::Fault;
 
 /// The most bytes of a body.
 pub const LIMIT: usize = 256 * 1024;
+
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A body, read strictly, with the fingerprint of the request that carried it.
 #[derive(Clone, Debug)]
@@ -33,37 +39,59 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
             media_type(&request)?;
-            let mut bytes = web::BytesMut::new();
-            while let Some(chunk) = payload.next().await {
-                let chunk = chunk.map_err(|e| {
-                    Fault::new(Code::MalformedRequest, format!("The body broke off: {e}"))
-                })?;
-                if bytes.len().saturating_add(chunk.len()) > LIMIT {
-                    return Err(Fault::new(
-                        Code::BodyTooLarge,
-                        format!("The limit is {LIMIT} bytes."),
-                    ));
-                }
-                bytes.extend_from_slice(&chunk);
-            }
+            let late = |_late| Fault::new(Code::MalformedRequest, "The body took too long.");
+            let bytes = tokio::time::timeout(PATIENCE, whole(&mut payload))
+                .await
+                .map_err(late)??;
             let value = parse(&bytes)?;
             Ok(Self {
                 value,
-                fingerprint: fingerprint(&request, &bytes),
+                fingerprint: fingerprint(&request, &bytes)?,
             })
         })
     }
 }
 
-/// BLAKE3 of method, path and body.
-pub fn fingerprint(request: &HttpRequest, body: &[u8]) -> [u8; 32] {
+async fn whole(payload: &mut Payload) -> Result<web::BytesMut, Fault> {
+    let mut bytes = web::BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk
+            .map_err(|e| Fault::new(Code::MalformedRequest, format!("The body broke off: {e}")))?;
+        if bytes.len().saturating_add(chunk.len()) > LIMIT {
+            let text = format!("The limit is {LIMIT} bytes.");
+            return Err(Fault::new(Code::BodyTooLarge, text));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// BLAKE3 of method, path and body: the body as a value, so that blanks and the order of fields,
+/// which another client library may choose otherwise at the repeat, do not matter.
+pub fn fingerprint(request: &HttpRequest, body: &[u8]) -> Result<[u8; 32], Fault> {
+    let value: Value = parse(body)?;
+    let canonical = serde_json::to_vec(&sorted(value))
+        .map_err(|_never| Fault::internal("a body cannot be rendered"))?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(request.method().as_str().as_bytes());
     hasher.update(b"\n");
     hasher.update(request.path().as_bytes());
     hasher.update(b"\n");
-    hasher.update(body);
-    *hasher.finalize().as_bytes()
+    hasher.update(&canonical);
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// The value with the fields of each object in order of their names.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<String, Value> =
+                fields.into_iter().map(|(n, v)| (n, sorted(v))).collect();
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
 }
 
 fn media_type(request: &HttpRequest) -> Result<(), Fault> {
@@ -122,6 +150,8 @@ fn code_of(text: &str) -> &'static str {
         "unknown_field"
     } else if text.starts_with("missing field") {
         "missing_field"
+    } else if text.starts_with("duplicate field") {
+        "duplicate_field"
     } else if text.starts_with("unknown variant") {
         "unknown_value"
     } else {
@@ -145,7 +175,9 @@ fn pointer(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     // serde names a missing or unknown field in its text only.
     let text = error.inner().to_string();
     let quoted = text.split('`').nth(1).unwrap_or("");
-    let names_field = text.starts_with("missing field") || text.starts_with("unknown field");
+    let names_field = ["missing field", "unknown field", "duplicate field"]
+        .iter()
+        .any(|start| text.starts_with(start));
     if names_field && !out.ends_with(&format!("/{quoted}")) {
         out.push('/');
         out.push_str(quoted);
@@ -195,6 +227,28 @@ mod tests {
                 "{body}: {}",
                 refusal(body)
             );
+        }
+    }
+
+    #[test]
+    fn a_repeat_is_known_by_its_meaning() {
+        use actix_web::test::TestRequest;
+        let of = |path: &str, body: &str| {
+            let request = TestRequest::post().uri(path).to_http_request();
+            fingerprint(&request, body.as_bytes()).unwrap()
+        };
+        let first = of("/v1/quotes", r#"{"a":{"y":1,"x":[1,2]},"b":null}"#);
+        assert_eq!(
+            first,
+            of("/v1/quotes", r#"{ "b":null, "a":{"x":[1,2],"y":1} }"#)
+        );
+        for other in [
+            of("/v1/quotes", r#"{"a":{"y":1,"x":[2,1]},"b":null}"#),
+            of("/v1/quotes", r#"{"a":{"y":1,"x":[1,2]}}"#),
+            of("/v1/quotes", r#"{"a":{"y":"1","x":[1,2]},"b":null}"#),
+            of("/v1/leases", r#"{"a":{"y":1,"x":[1,2]},"b":null}"#),
+        ] {
+            assert_ne!(first, other);
         }
     }
 

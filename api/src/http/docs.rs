@@ -12,6 +12,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{IntoResponses, OpenApi};
 use utoipa_actix_web::AppExt;
 use utoipa_actix_web::service_config::ServiceConfig as DocumentedConfig;
+use utoipa_swagger_ui::{Config as Viewer, SwaggerUi};
 use web_openapi::problem::Problem;
 
 use super::fault::Fault;
@@ -133,7 +134,10 @@ pub fn mount(config: &mut ServiceConfig) {
         .route("/docs", get().to(to_docs))
         .route("/docs/errors", get().to(errors))
         .service(
-            utoipa_swagger_ui::SwaggerUi::new("/docs/{_:.*}").url("/docs/openapi.json", document),
+            SwaggerUi::new("/docs/{_:.*}")
+                .url("/docs/openapi.json", document)
+                // The viewer's default asks a host outside to validate the document.
+                .config(Viewer::new(["/docs/openapi.json"]).validator_url("none")),
         );
 }
 
@@ -167,37 +171,54 @@ async fn errors() -> HttpResponse {
         .body(page)
 }
 
-/// 404, or 405 if the path has other methods.
-pub async fn no_route(
-    request: HttpRequest,
-    document: Data<utoipa::openapi::OpenApi>,
-) -> HttpResponse {
+/// Routes beside the document.
+const PLAIN: [&str; 6] = [
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/docs",
+    "/docs/errors",
+    "/openapi.json",
+];
+
+/// The methods of the route that a request names, as in `Allow`; `None` if there is no such route.
+pub fn methods_of(request: &HttpRequest) -> Option<String> {
+    if PLAIN.contains(&request.path()) {
+        return Some("GET, HEAD, OPTIONS".to_owned());
+    }
+    let document = request.app_data::<Data<utoipa::openapi::OpenApi>>()?;
     let matches = |template: &str| {
         let (a, b) = (template.split('/'), request.path().split('/'));
         a.clone().count() == b.clone().count()
             && a.zip(b)
                 .all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
     };
-    let item = document
-        .paths
-        .paths
-        .iter()
-        .find(|(template, _)| matches(template));
-    let Some((_, item)) = item else {
-        return Fault::new(Code::NoRoute, "There is no such route. See /docs.").error_response();
-    };
+    // An exact path first: `/v1/machines/enrollment-tokens` is no machine.
+    let paths = &document.paths.paths;
+    let found = paths
+        .get(request.path())
+        .or_else(|| paths.iter().find(|(t, _)| matches(t)).map(|(_, item)| item))?;
     let methods = [
-        ("GET", item.get.is_some()),
-        ("POST", item.post.is_some()),
-        ("PATCH", item.patch.is_some()),
-        ("DELETE", item.delete.is_some()),
+        ("GET, HEAD", found.get.is_some()),
+        ("POST", found.post.is_some()),
+        ("PATCH", found.patch.is_some()),
+        ("DELETE", found.delete.is_some()),
+        ("OPTIONS", true),
     ];
     let allowed: Vec<&str> = methods
         .iter()
         .filter(|(_, on)| *on)
         .map(|(name, _)| *name)
         .collect();
-    Fault::not_allowed(allowed.join(", ")).error_response()
+    Some(allowed.join(", "))
+}
+
+/// 404, or 405 if the path has other methods.
+pub async fn no_route(request: HttpRequest) -> HttpResponse {
+    match methods_of(&request) {
+        Some(methods) => Fault::not_allowed(methods).error_response(),
+        None => Fault::new(Code::NoRoute, "There is no such route. See /docs.").error_response(),
+    }
 }
 
 /// Ids in paths and bodies.
@@ -234,11 +255,26 @@ impl<T: DeserializeOwned + 'static> FromRequest for Query<T> {
     type Future = Ready<Result<Self, Fault>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
-        let read = actix_web::web::Query::<T>::from_query(request.query_string());
-        ready(read.map(|q| Self(q.into_inner())).map_err(|e| {
-            let text = e.to_string();
-            let name = text.split('`').nth(1).unwrap_or("?").to_owned();
-            Fault::field(&format!("query/{name}"), "malformed", text)
-        }))
+        ready(read(request.query_string()).map(Self))
     }
+}
+
+fn read<T: DeserializeOwned>(query: &str) -> Result<T, Fault> {
+    use actix_web::web::Query;
+    let error = match Query::<T>::from_query(query) {
+        Ok(value) => return Ok(value.into_inner()),
+        Err(error) => error.to_string(),
+    };
+    let text = error.trim_start_matches("Query deserialize error: ");
+    let code = if text.starts_with("unknown field") {
+        "unknown_field"
+    } else {
+        "malformed"
+    };
+    // The parser does not always name the parameter; every one is optional, so the one that fails
+    // alone is at fault.
+    let alone = |pair: &&str| Query::<T>::from_query(pair).is_err();
+    let pair = query.split('&').find(alone).unwrap_or("?");
+    let name = pair.split('=').next().unwrap_or("?");
+    Err(Fault::field(&format!("query/{name}"), code, text))
 }

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use app::error::Refusal;
 use domain::clock::Span;
@@ -81,10 +81,13 @@ impl Fault {
                 allow: fault.allow.clone(),
             };
         }
-        let status = error.as_response_error().status_code();
-        let detail = error.to_string();
+        Self::of_status(error.as_response_error().status_code(), error.to_string())
+    }
+
+    fn of_status(status: StatusCode, detail: String) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::new(Code::NoRoute, "There is no such route."),
+            StatusCode::METHOD_NOT_ALLOWED => Self::new(Code::MethodNotAllowed, detail),
             StatusCode::PAYLOAD_TOO_LARGE => Self::new(Code::BodyTooLarge, detail),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(Code::UnsupportedMediaType, detail),
             status if status.is_client_error() => Self::new(Code::MalformedRequest, detail),
@@ -107,6 +110,23 @@ impl Fault {
         problem.suggestion = refusal.suggestion.clone();
         problem
     }
+}
+
+/// The problem in place of a refusal that actix made itself (path, payload, guard), if it is one.
+pub fn foreign<B>(response: &HttpResponse<B>) -> Option<HttpResponse> {
+    let status = response.status();
+    let refused = status.is_client_error() || status.is_server_error();
+    let kind = response.headers().get(CONTENT_TYPE);
+    if !refused || kind.is_some_and(|k| k.as_bytes() == MEDIA_TYPE.as_bytes()) {
+        return None;
+    }
+    let mut fault = match response.error() {
+        Some(error) => Fault::from_actix(error),
+        None => Fault::of_status(status, "The request was not taken.".to_owned()),
+    };
+    let methods = response.headers().get(ALLOW).and_then(|m| m.to_str().ok());
+    fault.allow = fault.allow.or_else(|| methods.map(str::to_owned));
+    Some(fault.error_response())
 }
 
 impl From<app::Error> for Fault {
@@ -145,7 +165,7 @@ impl ResponseError for Fault {
             reply.insert_header((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         if let Some(methods) = &self.allow {
-            reply.insert_header((actix_web::http::header::ALLOW, methods.as_str()));
+            reply.insert_header((ALLOW, methods.as_str()));
         }
         let body = serde_json::to_string(&self.problem()).unwrap_or_default();
         reply.body(body)

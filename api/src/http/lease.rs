@@ -155,18 +155,19 @@ pub(crate) async fn list_leases(
         })
     };
     let states = names.map(state).collect::<Result<Vec<_>, _>>()?;
-    let found = app::lease::list(&shared.cx, &auth.0, page::page(&asked)?, &states).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found =
+        app::lease::list(&shared.cx, &auth.0, page::page("leases", &asked)?, &states).await?;
+    let next_cursor = found.next.map(|id| page::encode("leases", id));
     let body = LeasePage {
         data: found.rows.iter().map(view::lease).collect(),
         has_more: next_cursor.is_some(),
         next_cursor: next_cursor.clone(),
     };
-    Ok(page::reply(
-        &body,
-        ("/v1/leases", &asked),
-        next_cursor.as_deref(),
-    ))
+    let path = match &query.0.state {
+        Some(state) => format!("/v1/leases?state={state}"),
+        None => "/v1/leases".to_owned(),
+    };
+    Ok(page::reply(&body, (&path, &asked), next_cursor.as_deref()))
 }
 
 /// Get a lease with its cost so far.
@@ -238,8 +239,14 @@ pub(crate) async fn list_lease_events(
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
     let lease = Id::parse(&id)?;
-    let found = app::lease::events(&shared.cx, &auth.0, lease, page::page(&query.0)?).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found = app::lease::events(
+        &shared.cx,
+        &auth.0,
+        lease,
+        page::page("lease-events", &query.0)?,
+    )
+    .await?;
+    let next_cursor = found.next.map(|id| page::encode("lease-events", id));
     let body = LeaseEventPage {
         data: found.rows.iter().map(event).collect(),
         has_more: next_cursor.is_some(),

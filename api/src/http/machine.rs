@@ -68,8 +68,8 @@ pub(crate) async fn list_machines(
     auth: Auth,
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
-    let found = app::machine::list(&shared.cx, &auth.0, page::page(&query.0)?).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found = app::machine::list(&shared.cx, &auth.0, page::page("machines", &query.0)?).await?;
+    let next_cursor = found.next.map(|id| page::encode("machines", id));
     let body = MachinePage {
         data: found.rows.iter().map(view::machine).collect(),
         has_more: next_cursor.is_some(),

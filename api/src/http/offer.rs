@@ -88,8 +88,8 @@ pub(crate) async fn list_offers(
     auth: Auth,
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
-    let found = app::offer::list(&shared.cx, &auth.0, page::page(&query.0)?).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found = app::offer::list(&shared.cx, &auth.0, page::page("offers", &query.0)?).await?;
+    let next_cursor = found.next.map(|id| page::encode("offers", id));
     let body = OfferPage {
         data: found.rows.iter().map(view::offer).collect(),
         has_more: next_cursor.is_some(),

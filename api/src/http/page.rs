@@ -10,7 +10,7 @@ use web_openapi::page::{DEFAULT_LIMIT, MAX_LIMIT, PageQuery};
 use super::fault::Fault;
 
 /// Reads the page that is asked for.
-pub fn page(query: &PageQuery) -> Result<Page, Fault> {
+pub fn page(list: &str, query: &PageQuery) -> Result<Page, Fault> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Fault::field(
@@ -19,23 +19,34 @@ pub fn page(query: &PageQuery) -> Result<Page, Fault> {
             format!("Must be 1 to {MAX_LIMIT}."),
         ));
     }
-    let after = query.cursor.as_deref().map(decode).transpose()?;
+    let read = |text| decode(list, text);
+    let after = query.cursor.as_deref().map(read).transpose()?;
     Ok(Page { limit, after })
 }
 
-/// The opaque text of a cursor.
-pub fn encode(id: Uuid) -> String {
-    format!("c1{}", id.simple())
+/// The list that a cursor belongs to.
+fn mark(list: &str) -> String {
+    blake3::hash(list.as_bytes())
+        .to_hex()
+        .chars()
+        .take(8)
+        .collect()
 }
 
-fn decode(text: &str) -> Result<Uuid, Fault> {
+/// The opaque text of a cursor.
+pub fn encode(list: &str, id: Uuid) -> String {
+    format!("c1{}{}", mark(list), id.simple())
+}
+
+fn decode(list: &str, text: &str) -> Result<Uuid, Fault> {
     text.strip_prefix("c1")
+        .and_then(|rest| rest.strip_prefix(&mark(list)))
         .and_then(|body| Uuid::try_parse(body).ok())
         .ok_or_else(|| {
             Fault::field(
                 "query/cursor",
                 "malformed",
-                "Use `next_cursor` as it was given.",
+                "Use `next_cursor` of this list as it was given.",
             )
         })
 }
@@ -49,9 +60,10 @@ pub fn reply<T: Serialize>(
     let mut reply = HttpResponse::Ok();
     if let Some(cursor) = next {
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+        let joint = if path.contains('?') { '&' } else { '?' };
         reply.insert_header((
             LINK,
-            format!("<{path}?limit={limit}&cursor={cursor}>; rel=\"next\""),
+            format!("<{path}{joint}limit={limit}&cursor={cursor}>; rel=\"next\""),
         ));
     }
     reply.json(body)
@@ -68,16 +80,29 @@ mod tests {
             limit: None,
             cursor: Some(cursor.to_owned()),
         };
-        assert_eq!(page(&query(&encode(id))).unwrap().after, Some(id));
-        for bad in ["", "c1", "c1zz", "77", "c2".repeat(17).as_str()] {
-            assert!(page(&query(bad)).is_err(), "{bad}");
+        let cursor = encode("leases", id);
+        assert_eq!(page("leases", &query(&cursor)).unwrap().after, Some(id));
+        let other = encode("offers", id);
+        for bad in [
+            "",
+            "c1",
+            "c1zz",
+            "77",
+            &other,
+            &cursor.to_uppercase(),
+            &format!("{cursor}0"),
+        ] {
+            assert!(page("leases", &query(bad)).is_err(), "{bad}");
         }
         for limit in [0, 201] {
             assert!(
-                page(&PageQuery {
-                    limit: Some(limit),
-                    cursor: None
-                })
+                page(
+                    "leases",
+                    &PageQuery {
+                        limit: Some(limit),
+                        cursor: None
+                    }
+                )
                 .is_err()
             );
         }

@@ -8,9 +8,12 @@ use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use domain::audit::ActorRef;
+use domain::clock::Span;
 use domain::id::UserId;
 use domain::party::{DisplayName, Email};
 use domain::refusal::Code;
+use std::time::Duration;
+use tokio::sync::Semaphore;
 use web_openapi::session::{Login, Me, Register, Session};
 
 use super::auth::Auth;
@@ -54,19 +57,45 @@ fn session(shared: &Shared, user: UserId, me: Me) -> Result<Session, Fault> {
     })
 }
 
+/// Each takes 19 MiB for as long as it runs: so many at once, the others wait their turn.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+/// Runs slow work with a password away from the threads that serve.
+async fn slowly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    let busy = |_late| {
+        Fault::new(Code::Unavailable, "Too many log-ins at once.").retry_after(Span::from_secs(2))
+    };
+    let turn = tokio::time::timeout(Duration::from_secs(5), TURNS.acquire())
+        .await
+        .map_err(busy)?
+        .map_err(|_closed| Fault::internal("no turn for a password"))?;
+    let done = block(work).await;
+    drop(turn);
+    done.map_err(|_gone| Fault::internal("a password was not worked on"))
+}
+
 async fn hash(password: String) -> Result<String, Fault> {
-    block(move || {
+    slowly(move || {
         Argon2::default()
             .hash_password(password.as_bytes())
             .map(|h| h.to_string())
     })
-    .await
-    .map_err(|_gone| Fault::internal("a password was not hashed"))?
+    .await?
     .map_err(|_bad| Fault::internal("a password was not hashed"))
 }
 
+fn is_right(password: &str, stored: &str) -> bool {
+    PasswordHash::new(stored).is_ok_and(|hash| {
+        Argon2::default()
+            .verify_password(password.as_bytes(), &hash)
+            .is_ok()
+    })
+}
+
 /// Register a person with a party of its own.
-#[utoipa::path(tag = "auth", request_body = Register, responses((status = 201, body = Session), Problems))]
+#[utoipa::path(tag = "auth", request_body = Register,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 201, body = Session), Problems))]
 #[post("/v1/auth/register")]
 pub(crate) async fn register(
     shared: Data<Shared>,
@@ -90,6 +119,8 @@ pub(crate) async fn register(
         ));
     }
     let password_hash = hash(input.password).await?;
+    // Keyed: the fingerprint is stored, and a bare hash of the body would tell guesses at the password.
+    let fingerprint = shared.keys.derive(&fingerprint);
     detached(async move {
         let key = key.on("POST /v1/auth/register", fingerprint);
         let render = |view: &MeView| super::view::json(&me_view(&shared, view));
@@ -122,15 +153,7 @@ pub(crate) async fn login(shared: Data<Shared>, body: Body<Login>) -> Result<Htt
         .as_ref()
         .map_or_else(|| NOBODY.to_owned(), |f| f.password_hash.clone());
     let password = body.value.password;
-    let right = block(move || {
-        PasswordHash::new(&stored).is_ok_and(|hash| {
-            Argon2::default()
-                .verify_password(password.as_bytes(), &hash)
-                .is_ok()
-        })
-    })
-    .await
-    .map_err(|_gone| Fault::internal("a password was not checked"))?;
+    let right = slowly(move || is_right(&password, &stored)).await?;
     let user = found
         .filter(|_| right)
         .map(|f| f.user)
@@ -152,4 +175,30 @@ pub(crate) async fn get_jwks(shared: Data<Shared>) -> HttpResponse {
 pub(crate) async fn get_me(shared: Data<Shared>, auth: Auth) -> Result<HttpResponse, Fault> {
     let view = app::party::me(&shared.cx, &auth.0).await?;
     Ok(HttpResponse::Ok().json(me_view(&shared, &view)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_costs_the_same_as_a_wrong_password() {
+        let hash = PasswordHash::new(NOBODY).unwrap();
+        let salt = argon2::password_hash::phc::Salt::from_b64("YWFhYWFhYWFhYWFhYWFhYQ").unwrap();
+        let ours = Argon2::default()
+            .hash_password_with_salt(b"any", salt.as_ref())
+            .unwrap();
+        assert_eq!(hash.algorithm, ours.algorithm);
+        assert_eq!(hash.params, ours.params);
+        assert_eq!(hash.version, ours.version);
+        assert!(!is_right("", NOBODY));
+    }
+
+    #[actix_web::test]
+    async fn a_password_is_right_or_wrong() {
+        let stored = hash("correct horse battery".to_owned()).await.unwrap();
+        assert!(is_right("correct horse battery", &stored));
+        assert!(!is_right("correct horse batterz", &stored));
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+    }
 }

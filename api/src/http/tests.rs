@@ -96,3 +96,300 @@ async fn a_matched_route_answers() {
     assert!(reply.header("ratelimit").starts_with("\"read\";r="));
     assert!(reply.header("ratelimit-policy").starts_with("\"read\";q="));
 }
+
+#[actix_web::test]
+async fn head_and_options_are_answered_where_get_is() {
+    let reply = send(
+        TestRequest::default()
+            .method(Method::HEAD)
+            .uri("/v1/gpu-models"),
+    )
+    .await;
+    assert_eq!(reply.status, 200);
+    let options = |path| TestRequest::default().method(Method::OPTIONS).uri(path);
+    let reply = send(options("/v1/leases")).await;
+    assert_eq!(
+        (reply.status, reply.header("allow")),
+        (204, "GET, HEAD, POST, OPTIONS")
+    );
+    assert_eq!(send(options("/v1/nothing")).await.status, 404);
+}
+
+#[actix_web::test]
+async fn elsewhere_is_404_and_another_method_405_with_allow() {
+    let get = |path| TestRequest::get().uri(path);
+    for path in [
+        "/",
+        "/v1",
+        "/v1/nothing",
+        "/v1/leases/",
+        "/v2/leases",
+        "/v1/gpu-models/%FF",
+    ] {
+        let reply = send(get(path)).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert_eq!(reply.problem()["errors"], Value::Null);
+    }
+    for (path, methods) in [
+        ("/v1/leases", "GET, HEAD, POST, OPTIONS"),
+        ("/v1/offers/ofr_x", "GET, HEAD, PATCH, DELETE, OPTIONS"),
+        ("/v1/offers/search", "POST, OPTIONS"),
+        ("/v1/machines/enrollment-tokens", "POST, OPTIONS"),
+        ("/healthz", "GET, HEAD, OPTIONS"),
+        ("/openapi.json", "GET, HEAD, OPTIONS"),
+    ] {
+        let reply = send(TestRequest::put().uri(path)).await;
+        assert_eq!(
+            (reply.status, reply.header("allow")),
+            (405, methods),
+            "{path}"
+        );
+        assert_eq!(reply.problem()["code"], "method_not_allowed");
+    }
+}
+
+#[actix_web::test]
+async fn a_credential_in_the_url_is_refused() {
+    for query in [
+        "api_key=x",
+        "API_KEY=x",
+        "api%5Fkey=x",
+        "limit=1&access_token=x",
+        "q=gm_live_abc",
+        "q=gm%5Flive%5Fabc",
+        "token=enr_x",
+    ] {
+        let reply = send(TestRequest::get().uri(&format!("/v1/gpu-models?{query}"))).await;
+        assert_eq!(reply.problem()["code"], "key_in_url", "{query}");
+    }
+    let reply = send(TestRequest::get().uri("/v1/gpu-models?tokens=1")).await;
+    assert_eq!(reply.status, 200);
+}
+
+#[actix_web::test]
+async fn without_or_with_a_bad_credential_it_is_401() {
+    for header in ["", "Basic eA==", "Bearer", "Bearer x.y.z"] {
+        let request = TestRequest::get().uri("/v1/me");
+        let reply = send(request.insert_header(("authorization", header))).await;
+        assert_eq!(reply.status, 401, "{header}");
+        assert_eq!(reply.header("www-authenticate"), "Bearer");
+        assert_eq!(reply.problem()["code"], "unauthenticated");
+    }
+    // Its key cannot be looked up: that is no 401.
+    let request = TestRequest::get().uri("/v1/me");
+    let reply = send(request.insert_header(("authorization", "bearer gm_live_x"))).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, "1"));
+    assert_eq!(reply.problem()["code"], "unavailable");
+}
+
+#[actix_web::test]
+async fn bodies_are_read_strictly() {
+    let search = "/v1/offers/search";
+    let other = TestRequest::post()
+        .uri(search)
+        .insert_header(("content-type", "text/plain"));
+    assert_eq!(
+        send(other.set_payload("{}")).await.problem()["code"],
+        "unsupported_media_type"
+    );
+    let bare = TestRequest::post().uri(search).set_payload("{}");
+    assert_eq!(send(bare).await.status, 415);
+    for (body, status, code, pointer) in [
+        ("", 400, "malformed_request", ""),
+        ("{\"", 400, "malformed_request", ""),
+        ("\u{0}", 400, "malformed_request", ""),
+        (r#"{"gpus":1}"#, 422, "invalid_field", "/gpus"),
+        (r#"{"gpu_count":0}"#, 422, "invalid_field", "/gpu_count"),
+        (
+            r#"{"gpu_count":1,"gpu_count":1}"#,
+            422,
+            "invalid_field",
+            "/gpu_count",
+        ),
+        (
+            r#"{"gpu_models":["a",7]}"#,
+            422,
+            "invalid_field",
+            "/gpu_models/1",
+        ),
+        (
+            r#"{"max_price":{"currency":"USD"}}"#,
+            422,
+            "invalid_field",
+            "/max_price/amount",
+        ),
+        (
+            r#"{"countries":["de"]}"#,
+            422,
+            "invalid_field",
+            "/countries/0",
+        ),
+    ] {
+        let problem = send(post(search, body)).await.problem();
+        assert_eq!(
+            (&problem["status"], &problem["code"]),
+            (&status.into(), &code.into()),
+            "{body}"
+        );
+        assert_eq!(
+            problem["errors"][0]["pointer"].as_str().unwrap_or(""),
+            pointer,
+            "{body}"
+        );
+    }
+    let large = format!(
+        "{{\"gpu_models\":[\"{}\"]}}",
+        "a".repeat(super::body::LIMIT)
+    );
+    assert_eq!(
+        send(post(search, &large)).await.problem()["code"],
+        "body_too_large"
+    );
+    let deep = "[".repeat(10_000);
+    assert_eq!(send(post(search, &deep)).await.status, 422);
+    let deep = format!("{{\"x\":{deep}");
+    assert!([400, 422].contains(&send(post(search, &deep)).await.status));
+}
+
+#[test]
+fn a_query_names_the_parameter_at_fault() {
+    use web_openapi::page::PageQuery;
+    for (query, expected) in [
+        ("limit=x", "query/limit"),
+        ("cursor=a&limit=-1", "query/limit"),
+        ("colour=red&limit=1", "query/colour"),
+        ("limit=1&limit=2", "query/"),
+    ] {
+        let fault = super::docs::read::<PageQuery>(query)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.starts_with(&format!("invalid_field: {expected}")),
+            "{fault}"
+        );
+    }
+    assert!(super::docs::read::<PageQuery>("").is_ok());
+}
+
+#[actix_web::test]
+async fn health_tells_process_and_database_apart() {
+    assert_eq!(send(TestRequest::get().uri("/healthz")).await.status, 200);
+    let reply = send(TestRequest::get().uri("/readyz")).await;
+    assert_eq!(reply.status, 503);
+    assert_eq!(reply.problem()["code"], "unavailable");
+}
+
+#[actix_web::test]
+async fn the_documentation_needs_no_other_host() {
+    for path in [
+        "/docs/",
+        "/docs/index.html",
+        "/docs/swagger-initializer.js",
+        "/docs/errors",
+    ] {
+        let reply = send(TestRequest::get().uri(path)).await;
+        assert_eq!(reply.status, 200, "{path}");
+        let text = String::from_utf8(reply.body).unwrap();
+        assert!(!text.contains("https://"), "{path}");
+    }
+    let reply = send(TestRequest::get().uri("/docs/swagger-initializer.js")).await;
+    assert!(
+        String::from_utf8(reply.body)
+            .unwrap()
+            .contains("\"validatorUrl\": \"none\"")
+    );
+    let reply = send(TestRequest::get().uri("/docs")).await;
+    assert_eq!((reply.status, reply.header("location")), (308, "/docs/"));
+    assert_eq!(
+        send(TestRequest::get().uri("/docs/none.js"))
+            .await
+            .problem()["status"],
+        404
+    );
+}
+
+#[test]
+fn every_code_is_a_problem_with_its_status() {
+    use actix_web::ResponseError;
+    for code in domain::refusal::Code::ALL {
+        let fault = super::fault::Fault::new(*code, "Why.");
+        let reply = fault.error_response();
+        let status = web_openapi::problem::status_of(*code);
+        assert_eq!(reply.status().as_u16(), status, "{code}");
+        let kind = reply.headers().get("content-type").unwrap();
+        assert_eq!(kind, "application/problem+json");
+        assert_eq!(
+            reply.headers().contains_key("www-authenticate"),
+            status == 401
+        );
+    }
+}
+
+/// Every operation of the document, with its path and method.
+fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of = |(path, item): (&String, &Value)| -> Vec<(String, String)> {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(|m| (path.clone(), m.clone())).collect()
+    };
+    let all: Vec<(String, String)> = paths.iter().flat_map(of).collect();
+    all.into_iter()
+        .map(|(path, method)| {
+            let operation = &document["paths"][&path][&method];
+            (path, method, operation)
+        })
+        .collect()
+}
+
+fn numbers_are_whole(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.get("type").is_none_or(|t| t != "number")
+                && fields.values().all(numbers_are_whole)
+        }
+        Value::Array(items) => items.iter().all(numbers_are_whole),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+#[test]
+fn the_document_is_complete() {
+    let document: Value = serde_json::from_str(&super::docs::openapi().to_json().unwrap()).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(
+        document["components"]["securitySchemes"]["bearer"]["scheme"],
+        "bearer"
+    );
+    assert!(numbers_are_whole(&document));
+    let mut names = std::collections::BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        let what = format!("{method} {path}");
+        assert!(names.insert(operation["operationId"].to_string()), "{what}");
+        assert!(
+            operation["summary"].is_string() && operation["tags"][0].is_string(),
+            "{what}"
+        );
+        for status in [
+            "400", "401", "403", "404", "409", "422", "429", "500", "503",
+        ] {
+            let content = &operation["responses"][status]["content"];
+            assert!(
+                content["application/problem+json"].is_object(),
+                "{what}: {status}"
+            );
+        }
+        let parameters = operation["parameters"].as_array();
+        let has = |name: &str| parameters.is_some_and(|p| p.iter().any(|p| p["name"] == name));
+        for part in path
+            .split('/')
+            .filter_map(|p| p.strip_prefix('{')?.strip_suffix('}'))
+        {
+            assert!(has(part), "{what}: {part}");
+        }
+        let repeatable = ["/v1/auth/login", "/v1/offers/search", "/v1/agent/enroll"];
+        if method == "post" && !repeatable.contains(&path.as_str()) {
+            assert!(has("Idempotency-Key"), "{what}");
+        }
+    }
+    assert!(names.len() >= 35);
+}

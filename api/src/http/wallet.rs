@@ -75,8 +75,10 @@ pub(crate) async fn list_transactions(
     auth: Auth,
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
-    let found = app::wallet::transactions(&shared.cx, &auth.0, page::page(&query.0)?).await?;
-    let next_cursor = found.next.map(page::encode);
+    let found =
+        app::wallet::transactions(&shared.cx, &auth.0, page::page("transactions", &query.0)?)
+            .await?;
+    let next_cursor = found.next.map(|id| page::encode("transactions", id));
     let one = |t: &app::wallet::TransactionView| Transaction {
         id: t.id.clone(),
         at: to_text(t.at),

@@ -43,7 +43,7 @@ async fn follow(cx: &Context, output: &mut Output<'_>, args: &Logs) -> Result<()
         let result = match read(cx, args, after.as_ref()).await {
             // There is no container yet, or not any more: the lease's state says which.
             Err(fault) if fault.code() == Some("lease_state") => {
-                if !is_under_way(cx, args).await? {
+                if !is_under_way(cx, output, args, &mut failures).await? {
                     return Err(fault);
                 }
                 Ok(None)
@@ -64,7 +64,7 @@ async fn follow(cx: &Context, output: &mut Output<'_>, args: &Logs) -> Result<()
                 } else {
                     lines(cx, output, args, &logs.data)?;
                 }
-            } else if !logs.live && !is_under_way(cx, args).await? {
+            } else if !logs.live && !is_under_way(cx, output, args, &mut failures).await? {
                 return Ok(());
             }
         }
@@ -74,9 +74,18 @@ async fn follow(cx: &Context, output: &mut Output<'_>, args: &Logs) -> Result<()
     }
 }
 
-async fn is_under_way(cx: &Context, args: &Logs) -> Result<bool, Fault> {
-    let lease: Lease = get(cx, &args.lease.to_string()).await?.read()?;
-    Ok(is_moving(&lease.state))
+/// Will there be a container without anybody's doing? While nobody answers, perhaps.
+async fn is_under_way(
+    cx: &Context,
+    output: &mut Output<'_>,
+    args: &Logs,
+    failures: &mut Failures,
+) -> Result<bool, Fault> {
+    let answer = get(cx, &args.lease.to_string()).await;
+    match failures.bear(cx, output, answer)? {
+        Some(answer) => Ok(is_moving(&answer.read::<Lease>()?.state)),
+        None => Ok(true),
+    }
 }
 
 fn lines(

@@ -12,7 +12,7 @@ use crate::text::{self, View};
 
 fn view() -> View {
     View {
-        zone: TimeZone::get("Europe/Berlin").unwrap_or(TimeZone::UTC),
+        zone: TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap(),
         now: noon(),
     }
 }

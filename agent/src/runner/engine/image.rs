@@ -26,8 +26,11 @@ impl Engine {
         }
         progress.note(format!("pulling {image}"));
         let (name, tag) = split_reference(image);
-        let options =
-            CreateImageOptions { from_image: Some(name), tag, ..Default::default() };
+        let options = CreateImageOptions {
+            from_image: Some(name),
+            tag,
+            ..Default::default()
+        };
         let mut told = self.docker.create_image(Some(options), None, None);
         let mut layers = Layers::default();
         while let Some(line) = told.next().await {
@@ -48,7 +51,9 @@ impl Engine {
         let repo = disk_image(lease);
         let found: Vec<ListedImage> = self.socket.get("/images/json").await?;
         let tags = found.into_iter().filter_map(|i| i.tags).flatten();
-        Ok(tags.filter(|t| t.starts_with(&format!("{repo}:"))).collect())
+        Ok(tags
+            .filter(|t| t.starts_with(&format!("{repo}:")))
+            .collect())
     }
 }
 
@@ -90,7 +95,11 @@ impl Layers {
         }
         let total: i64 = self.bytes.values().fold(0, |sum, b| sum.saturating_add(*b));
         let text = if total > 0 {
-            format!("{} MiB of {} layers", total.div_euclid(MIB), self.bytes.len())
+            format!(
+                "{} MiB of {} layers",
+                total.div_euclid(MIB),
+                self.bytes.len()
+            )
         } else {
             line.status.clone()?.trim().to_owned()
         };
@@ -115,7 +124,10 @@ mod tests {
             format!("{name} {}", tag.unwrap_or_default())
         };
         assert_eq!(split("busybox"), "busybox latest");
-        assert_eq!(split("localhost/gpumarket/busybox:1"), "localhost/gpumarket/busybox 1");
+        assert_eq!(
+            split("localhost/gpumarket/busybox:1"),
+            "localhost/gpumarket/busybox 1"
+        );
         assert_eq!(split("localhost:5000/a"), "localhost:5000/a latest");
         assert_eq!(split("localhost:5000/a:2"), "localhost:5000/a 2");
         assert_eq!(split("a@sha256:00"), "a@sha256:00 ");
@@ -125,7 +137,10 @@ mod tests {
     fn progress_is_told_once_per_step() {
         let line = |current| CreateImageInfo {
             id: Some("l".into()),
-            progress_detail: Some(ProgressDetail { current: Some(current), total: None }),
+            progress_detail: Some(ProgressDetail {
+                current: Some(current),
+                total: None,
+            }),
             ..Default::default()
         };
         let mut layers = Layers::default();

@@ -36,15 +36,23 @@ impl Engine {
             if let Ok(file) = File::open(&found.log_path) {
                 let (query, live) = (query.clone(), found.is_live());
                 let read = tokio::task::spawn_blocking(move || from_file(file, &query, live));
-                return read.await.map_err(|e| RunnerError::Unavailable(e.to_string()))?;
+                return read
+                    .await
+                    .map_err(|e| RunnerError::Unavailable(e.to_string()))?;
             }
         }
         self.ask_api(id, query).await
     }
 
     async fn ask_api(&self, id: &str, query: &LogQuery) -> Result<Vec<LogLine>, RunnerError> {
-        let since = query.after.map_or(0, |at| i32::try_from(at.as_second()).unwrap_or(i32::MAX));
-        let tail = if query.after.is_some() { "all".to_owned() } else { capped(query).to_string() };
+        let since = query
+            .after
+            .map_or(0, |at| i32::try_from(at.as_second()).unwrap_or(i32::MAX));
+        let tail = if query.after.is_some() {
+            "all".to_owned()
+        } else {
+            capped(query).to_string()
+        };
         let options = LogsOptions {
             stdout: true,
             stderr: true,
@@ -64,7 +72,9 @@ impl Engine {
                 LogOutput::StdIn { .. } => continue,
             };
             let text = String::from_utf8_lossy(&bytes);
-            let Some((at, text)) = text.split_once(' ') else { continue };
+            let Some((at, text)) = text.split_once(' ') else {
+                continue;
+            };
             if !page.take(at, stream, text) {
                 break;
             }
@@ -98,13 +108,16 @@ fn from_lines(
         }
         let line = String::from_utf8_lossy(&raw);
         let mut words = line.trim_end_matches('\n').splitn(4, ' ');
-        let (Some(at), Some(stream), Some(flag)) = (words.next(), words.next(), words.next()) else {
+        let (Some(at), Some(stream), Some(flag)) = (words.next(), words.next(), words.next())
+        else {
             continue;
         };
         let text = words.next().unwrap_or_default();
         let [out, err] = &mut parts;
         let part = if stream == "stderr" { err } else { out };
-        let (at, mut whole) = part.take().unwrap_or_else(|| (at.to_owned(), String::new()));
+        let (at, mut whole) = part
+            .take()
+            .unwrap_or_else(|| (at.to_owned(), String::new()));
         if whole.len() < LINE_BYTES {
             whole.push_str(text);
         }
@@ -135,20 +148,34 @@ struct Page {
 impl Page {
     fn new(query: &LogQuery) -> Self {
         let most = usize::try_from(capped(query)).unwrap_or(0);
-        Self { after: query.after, last: None, most, bytes: 0, lines: VecDeque::new() }
+        Self {
+            after: query.after,
+            last: None,
+            most,
+            bytes: 0,
+            lines: VecDeque::new(),
+        }
     }
 
     /// Takes a line; false when no further one is wanted.
     fn take(&mut self, at: &str, stream: &str, text: &str) -> bool {
-        let Ok(at) = at.parse::<Timestamp>() else { return true };
-        let next = self.last.and_then(|l| l.checked_add(SignedDuration::from_nanos(1)).ok());
+        let Ok(at) = at.parse::<Timestamp>() else {
+            return true;
+        };
+        let next = self
+            .last
+            .and_then(|l| l.checked_add(SignedDuration::from_nanos(1)).ok());
         let at = next.map_or(at, |next| at.max(next));
         self.last = Some(at);
         if self.after.is_some_and(|after| at <= after) {
             return true;
         }
         let text = cut(text.trim_end_matches(['\n', '\r']));
-        let line = LogLine { at: format!("{at:.9}"), stream: stream.to_owned(), text };
+        let line = LogLine {
+            at: format!("{at:.9}"),
+            stream: stream.to_owned(),
+            text,
+        };
         let size = serde_json::to_string(&line).map_or(LOG_BYTES, |json| json.len());
         if self.after.is_some() {
             if self.lines.len() >= self.most || self.bytes.saturating_add(size) > LOG_BYTES {
@@ -156,7 +183,9 @@ impl Page {
             }
         } else {
             while self.lines.len() >= self.most || self.bytes.saturating_add(size) > LOG_BYTES {
-                let Some((_, freed)) = self.lines.pop_front() else { return false };
+                let Some((_, freed)) = self.lines.pop_front() else {
+                    return false;
+                };
                 self.bytes = self.bytes.saturating_sub(freed);
             }
         }
@@ -193,7 +222,10 @@ mod tests {
     fn read(tail: u32, after: Option<&str>) -> Vec<String> {
         let after = after.map(|a| a.parse().unwrap());
         let lines = from_lines(FILE.as_bytes(), &LogQuery { tail, after }, false).unwrap();
-        lines.into_iter().map(|l| format!("{} {} {}", l.at, l.stream, l.text)).collect()
+        lines
+            .into_iter()
+            .map(|l| format!("{} {} {}", l.at, l.stream, l.text))
+            .collect()
     }
 
     #[test]
@@ -213,8 +245,11 @@ mod tests {
 
     #[test]
     fn tail_gives_the_last_and_after_the_first_that_follow() {
-        assert_eq!(read(1, None), ["2026-12-01T00:00:03.000000006Z stdout open end"]);
-        let after = Some("2026-12-01T00:00:01.000000003Z");
+        assert_eq!(
+            read(1, None),
+            ["2026-12-01T00:00:03.000000006Z stdout open end"]
+        );
+        let after = Some("2026-12-01T00:00:01.000000004Z");
         assert_eq!(read(1, after), ["2026-12-01T00:00:02.000000005Z stdout "]);
         assert!(read(0, None).is_empty());
         assert!(read(9, Some("2026-12-01T00:00:04Z")).is_empty());
@@ -223,9 +258,13 @@ mod tests {
     #[test]
     fn lines_stamped_alike_can_be_told_apart_and_read_on() {
         let at = "2026-12-01T00:00:01.000000001+00:00";
-        let file: String = (0..5).map(|n| format!("{at} stdout F {n}\n")).collect();
+        let lines: Vec<String> = (0..5).map(|n| format!("{at} stdout F {n}")).collect();
+        let file = lines.join("\n") + "\n";
         let read = |after: Option<&str>| {
-            let query = LogQuery { tail: 2, after: after.map(|a| a.parse().unwrap()) };
+            let query = LogQuery {
+                tail: 2,
+                after: after.map(|a| a.parse().unwrap()),
+            };
             from_lines(file.as_bytes(), &query, true).unwrap()
         };
         let mut texts = Vec::new();
@@ -240,19 +279,33 @@ mod tests {
 
     #[test]
     fn an_open_line_waits_for_its_end_while_the_container_lives() {
-        let lines = from_lines(FILE.as_bytes(), &LogQuery { tail: 9, after: None }, true).unwrap();
+        let lines = from_lines(
+            FILE.as_bytes(),
+            &LogQuery {
+                tail: 9,
+                after: None,
+            },
+            true,
+        )
+        .unwrap();
         assert_eq!(lines.len(), 4);
     }
 
     #[test]
     fn an_answer_stays_within_its_limits_whatever_is_printed() {
-        let mut page = Page::new(&LogQuery { tail: u32::MAX, after: None });
+        let mut page = Page::new(&LogQuery {
+            tail: u32::MAX,
+            after: None,
+        });
         for n in 0..800 {
             let at = format!("2026-12-01T00:00:01.{n:09}Z");
             assert!(page.take(&at, "stdout", &"\u{1}".repeat(3_000)));
         }
         let lines = page.lines();
-        let bytes: usize = lines.iter().map(|l| serde_json::to_string(l).unwrap().len()).sum();
+        let bytes: usize = lines
+            .iter()
+            .map(|l| serde_json::to_string(l).unwrap().len())
+            .sum();
         assert!(bytes <= LOG_BYTES && lines.len() > 10);
         assert!(lines.last().unwrap().at.contains(".000000799Z"));
         assert_eq!(cut(&"ä".repeat(LINE_BYTES)).len(), LINE_BYTES);

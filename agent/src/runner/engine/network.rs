@@ -24,7 +24,10 @@ impl Engine {
             name: name.clone(),
             driver: Some("bridge".to_owned()),
             labels: Some(
-                labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect::<HashMap<_, _>>(),
+                labels
+                    .into_iter()
+                    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                    .collect::<HashMap<_, _>>(),
             ),
             ..Default::default()
         };

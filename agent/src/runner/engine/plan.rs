@@ -13,13 +13,18 @@ use bollard::models::{
 use serde_json::json;
 
 use crate::probe::host;
-use crate::runner::{
-    LABEL_GPUS, LABEL_LEASE, LABEL_MACHINE, LABEL_START_NO, STOP_GRACE, Spec,
-};
+use crate::runner::{LABEL_GPUS, LABEL_LEASE, LABEL_MACHINE, LABEL_START_NO, STOP_GRACE, Spec};
 
 /// What images need to switch users, take over files and bind low ports.
-pub(super) const CAPABILITIES: [&str; 7] =
-    ["CHOWN", "SETUID", "SETGID", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE"];
+pub(super) const CAPABILITIES: [&str; 7] = [
+    "CHOWN",
+    "SETUID",
+    "SETGID",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "KILL",
+    "NET_BIND_SERVICE",
+];
 /// Most processes and threads of a lease.
 const PIDS: i64 = 32_768;
 /// Most bytes of a container's output that are kept.
@@ -88,8 +93,14 @@ impl Plan {
             (LABEL_MACHINE, machine.to_owned()),
             (LABEL_GPUS, gpus),
         ];
-        let cpu_millis = lease.cpu_millis.clamp(10, host.cores.saturating_mul(1_000).max(10));
-        let ram = lease.ram_mib.min(host.ram_mib).max(LEAST_RAM_MIB).saturating_mul(MIB);
+        let cpu_millis = lease
+            .cpu_millis
+            .clamp(10, host.cores.saturating_mul(1_000).max(10));
+        let ram = lease
+            .ram_mib
+            .min(host.ram_mib)
+            .max(LEAST_RAM_MIB)
+            .saturating_mul(MIB);
         Self {
             name: spec.container_name(),
             image: image.to_owned(),
@@ -99,7 +110,11 @@ impl Plan {
             cpu_millis: i64::try_from(cpu_millis).unwrap_or(i64::MAX),
             memory: i64::try_from(ram).unwrap_or(i64::MAX),
             network,
-            devices: if lease.simulated { Vec::new() } else { lease.gpu_uuids.clone() },
+            devices: if lease.simulated {
+                Vec::new()
+            } else {
+                lease.gpu_uuids.clone()
+            },
         }
     }
 
@@ -112,7 +127,10 @@ impl Plan {
             capabilities: Some(vec![vec!["gpu".to_owned()]]),
             ..Default::default()
         };
-        let log = [("max-size", format!("{}m", LOG_BYTES >> 20)), ("max-file", "2".to_owned())];
+        let log = [
+            ("max-size", format!("{}m", LOG_BYTES >> 20)),
+            ("max-file", "2".to_owned()),
+        ];
         let host = HostConfig {
             cap_drop: some(&["ALL"]),
             cap_add: some(&CAPABILITIES),
@@ -177,7 +195,10 @@ impl Plan {
             if let Some(network) = &self.network {
                 map.insert("networks".to_owned(), json!({ network.as_str(): {} }));
             }
-            let devices = self.devices.iter().map(|u| json!({ "path": format!("nvidia.com/gpu={u}") }));
+            let devices = self
+                .devices
+                .iter()
+                .map(|u| json!({ "path": format!("nvidia.com/gpu={u}") }));
             map.insert("devices".to_owned(), devices.collect());
         }
         body
@@ -189,7 +210,11 @@ fn env(spec: &Spec) -> BTreeMap<String, String> {
     let lease = &spec.lease;
     let mut env = lease.workload.env.clone();
     let gpus = lease.gpu_uuids.join(",");
-    let visible = if lease.simulated { "void".to_owned() } else { gpus.clone() };
+    let visible = if lease.simulated {
+        "void".to_owned()
+    } else {
+        gpus.clone()
+    };
     let ours = [
         ("GPUMARKET_LEASE", lease.lease_id.clone()),
         ("GPUMARKET_GPU_COUNT", lease.gpu_uuids.len().to_string()),

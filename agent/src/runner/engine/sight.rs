@@ -62,11 +62,18 @@ struct State {
 /// `None` if it does not carry the labels of a lease.
 pub(super) fn container(found: Inspected) -> Option<Container> {
     let labels = found.config.labels?;
-    let gpus = labels.get(LABEL_GPUS).map(String::as_str).unwrap_or_default();
+    let gpus = labels
+        .get(LABEL_GPUS)
+        .map(String::as_str)
+        .unwrap_or_default();
     Some(Container {
         lease: labels.get(LABEL_LEASE)?.clone(),
         made_for: labels.get(LABEL_START_NO)?.parse().ok()?,
-        gpus: gpus.split(',').filter(|g| !g.is_empty()).map(ToOwned::to_owned).collect(),
+        gpus: gpus
+            .split(',')
+            .filter(|g| !g.is_empty())
+            .map(ToOwned::to_owned)
+            .collect(),
         phase: phase(&found.state),
         started_at: Some(found.state.started_at).filter(|at| is_real(at)),
         id: found.id,
@@ -119,7 +126,16 @@ mod tests {
         assert_eq!(phase(&state("exited", never)), Phase::Created);
         for ended in ["exited", "stopped", "dead", "configured"] {
             let seen = phase(&state(ended, at));
-            assert!(matches!(seen, Phase::Ended { exit_code: Some(3), .. }), "{ended}");
+            assert!(
+                matches!(
+                    seen,
+                    Phase::Ended {
+                        exit_code: Some(3),
+                        ..
+                    }
+                ),
+                "{ended}"
+            );
         }
     }
 

@@ -36,8 +36,13 @@ impl Socket {
     /// Of the socket file; it connects at the first call.
     pub(super) fn new(path: &Path) -> Result<Self, RunnerError> {
         let path: PathBuf = path.to_owned();
-        let built = reqwest::Client::builder().unix_socket(path).timeout(TIMEOUT).build();
-        Ok(Self { client: built.map_err(silent)? })
+        let built = reqwest::Client::builder()
+            .unix_socket(path)
+            .timeout(TIMEOUT)
+            .build();
+        Ok(Self {
+            client: built.map_err(silent)?,
+        })
     }
 
     /// Reads `path` with its query.
@@ -54,7 +59,10 @@ impl Socket {
             Err(error) => return Err(error),
         }
         let path = format!("{LIBPOD}/containers/create");
-        Ok(self.call::<Id>(Method::POST, &path, Some(plan.libpod())).await?.id)
+        Ok(self
+            .call::<Id>(Method::POST, &path, Some(plan.libpod()))
+            .await?
+            .id)
     }
 
     async fn call<T: DeserializeOwned>(
@@ -94,5 +102,6 @@ pub(super) fn label_filter(label: &str, value: &str) -> String {
     if let Some(url) = url.as_mut() {
         url.query_pairs_mut().append_pair("filters", &filter);
     }
-    url.and_then(|u| u.query().map(ToOwned::to_owned)).unwrap_or_default()
+    url.and_then(|u| u.query().map(ToOwned::to_owned))
+        .unwrap_or_default()
 }

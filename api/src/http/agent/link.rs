@@ -20,7 +20,9 @@ use crate::state::Shared;
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How long another live link may take to show that it lives.
 const PING_LIMIT: Duration = Duration::from_secs(5);
-/// The desired state is sent at least this often.
+/// How long the other side may refuse to read.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// The desired state is sent, and a ping, at least this often.
 const REFRESH: Duration = Duration::from_secs(20);
 
 /// Why a link ends.
@@ -71,22 +73,29 @@ async fn close(mut session: Session, end: End) {
             detail,
             fatal,
         };
-        if session
-            .text(serde_json::to_string(&message).unwrap_or_default())
-            .await
-            .is_err()
-        {
+        if say(&mut session, &message).await.is_err() {
             return;
         }
     }
-    if session.close(None).await.is_err() {
+    if !matches!(
+        tokio::time::timeout(SEND_LIMIT, session.close(None)).await,
+        Ok(Ok(()))
+    ) {
         tracing::debug!("a link was closed from the other side");
     }
 }
 
 async fn say(session: &mut Session, message: &ToAgent) -> Result<(), End> {
     let text = serde_json::to_string(message).map_err(|_never| End::Gone)?;
-    session.text(text).await.map_err(|_closed| End::Gone)
+    in_time(session.text(text)).await
+}
+
+/// Sending waits while the other side does not read: not for ever.
+async fn in_time(sent: impl Future<Output = Result<(), actix_ws::Closed>>) -> Result<(), End> {
+    match tokio::time::timeout(SEND_LIMIT, sent).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(End::Gone),
+    }
 }
 
 fn read(text: &str) -> Result<FromAgent, End> {
@@ -205,7 +214,7 @@ impl Link {
                     match message {
                         Some(Ok(AggregatedMessage::Text(text))) => self.take(&text).await,
                         Some(Ok(AggregatedMessage::Ping(bytes))) => {
-                            self.session.pong(&bytes).await.map_err(|_closed| End::Gone)
+                            in_time(self.session.pong(&bytes)).await
                         }
                         Some(Ok(AggregatedMessage::Pong(_))) => {
                             for ping in pings.drain(..) {
@@ -227,10 +236,13 @@ impl Link {
                     Some(Order::Close(_)) | None => Err(End::Gone),
                     Some(Order::Ping(answer)) => {
                         pings.push(answer);
-                        self.session.ping(b"alive").await.map_err(|_closed| End::Gone)
+                        in_time(self.session.ping(b"alive")).await
                     }
                 },
-                _tick = refresh.tick() => self.send_desired().await,
+                _tick = refresh.tick() => match in_time(self.session.ping(b"alive")).await {
+                    Ok(()) => self.send_desired().await,
+                    Err(end) => Err(end),
+                },
                 () = tokio::time::sleep_until(heard + silence) => Err(End::Gone),
             };
             if let Err(end) = step {
@@ -267,6 +279,9 @@ impl Link {
             FromAgent::Probe { probe } => {
                 if let Err(error) = app::link::probe(cx, self.machine, wire::probe(probe)).await {
                     let public = error.public();
+                    if let Some(cause) = std::error::Error::source(&error) {
+                        tracing::error!(machine = %self.machine, %cause, "a probe was not taken");
+                    }
                     let fatal = public.code.kind() == domain::refusal::Kind::Unprocessable;
                     return Err(End::Refuse(public.code, public.detail, fatal));
                 }
@@ -307,7 +322,7 @@ impl Link {
                     Some(text) => Err(text),
                     None => Ok((lines, live)),
                 };
-                self.shared.hub.answered(request, answer);
+                self.shared.hub.answered(self.machine, request, answer);
                 Ok(())
             }
         }

@@ -5,7 +5,10 @@ use web_openapi::lease::Workload;
 
 use super::*;
 
-const ROOMY: Host = Host { cores: 64, ram_mib: 1 << 20 };
+const ROOMY: Host = Host {
+    cores: 64,
+    ram_mib: 1 << 20,
+};
 
 fn plan(simulated: bool, network: Option<&str>, host: &Host) -> Plan {
     let env = [
@@ -29,7 +32,11 @@ fn plan(simulated: bool, network: Option<&str>, host: &Host) -> Plan {
         ram_mib: 512,
         disk_gib: 10,
     };
-    Plan::new(&Spec { lease }, "i:1", ("mch_m", network.map(Into::into), host))
+    Plan::new(
+        &Spec { lease },
+        "i:1",
+        ("mch_m", network.map(Into::into), host),
+    )
 }
 
 #[test]
@@ -39,7 +46,10 @@ fn the_renter_cannot_reach_other_gpus_by_environment() {
         assert_eq!(env["NVIDIA_VISIBLE_DEVICES"], visible);
         assert_eq!(env["GPUMARKET_LEASE"], "lse_a");
         assert_eq!(env["GPUMARKET_GPU_COUNT"], "2");
-        assert_eq!(env.get("GPUMARKET_SIMULATED").map(String::as_str), simulated.then_some("1"));
+        assert_eq!(
+            env.get("GPUMARKET_SIMULATED").map(String::as_str),
+            simulated.then_some("1")
+        );
         assert_eq!(env["MINE"], "a=b");
     }
 }
@@ -53,9 +63,15 @@ fn docker_is_told_to_harden_and_gets_gpus_by_uuid() {
     assert_eq!(host.security_opt.unwrap(), ["no-new-privileges"]);
     assert_eq!(host.privileged, Some(false));
     assert_eq!(host.network_mode.as_deref(), Some("gpumarket-lse_a"));
-    assert_eq!((host.memory, host.memory_swap), (Some(512 << 20), Some(512 << 20)));
+    assert_eq!(
+        (host.memory, host.memory_swap),
+        (Some(512 << 20), Some(512 << 20))
+    );
     assert_eq!(host.nano_cpus, Some(1_500_000_000));
-    assert_eq!(host.restart_policy.unwrap().name, Some(RestartPolicyNameEnum::NO));
+    assert_eq!(
+        host.restart_policy.unwrap().name,
+        Some(RestartPolicyNameEnum::NO)
+    );
     let gpus = host.device_requests.unwrap();
     assert_eq!(gpus[0].device_ids.as_ref().unwrap(), &["GPU-1", "GPU-2"]);
     assert!(host.devices.is_none() && host.pid_mode.is_none() && host.ipc_mode.is_none());
@@ -89,7 +105,17 @@ fn simulated_leases_get_no_device_at_all() {
 
 #[test]
 fn limits_never_exceed_the_host() {
-    let host = plan(true, None, &Host { cores: 1, ram_mib: 64 }).docker().host_config.unwrap();
+    let host = plan(
+        true,
+        None,
+        &Host {
+            cores: 1,
+            ram_mib: 64,
+        },
+    )
+    .docker()
+    .host_config
+    .unwrap();
     assert_eq!(host.nano_cpus, Some(1_000_000_000));
     assert_eq!(host.memory, Some(64 << 20));
 }

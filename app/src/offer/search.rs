@@ -1,0 +1,122 @@
+//! The search over all live offers.
+
+use std::collections::BTreeSet;
+
+use domain::clock::{Span, Timestamp};
+use domain::money::Micros;
+use domain::refusal::Code;
+use matching::book::Book;
+use matching::plan::{Found, Match};
+use matching::request::{Request, SortKey};
+use store::db::Ro;
+
+use super::fees;
+use crate::context::Cx;
+use crate::error::Error;
+
+/// What a renter looks for.
+#[derive(Clone, Debug)]
+pub struct SearchAsk {
+    /// Slugs or aliases as given.
+    pub models: Vec<String>,
+    /// GPUs on one machine.
+    pub count: u16,
+    /// Least memory of each GPU.
+    pub min_gpu_memory_mib: Option<u32>,
+    /// Least cores.
+    pub min_cpu_cores: Option<u32>,
+    /// Least memory.
+    pub min_ram_mib: Option<u64>,
+    /// Disk.
+    pub disk_gib: u32,
+    /// For the all-in price.
+    pub duration: Span,
+    /// Countries.
+    pub countries: BTreeSet<String>,
+    /// Countries to avoid.
+    pub not_countries: BTreeSet<String>,
+    /// Most to pay for a GPU-hour.
+    pub max_gpu_hour: Option<Micros>,
+    /// Also simulated GPUs.
+    pub simulated: bool,
+    /// Order.
+    pub sort: Vec<SortKey>,
+    /// Rows wanted.
+    pub limit: u32,
+}
+
+/// The search's answer.
+#[derive(Clone, Debug)]
+pub struct SearchView {
+    /// What fits, at most `limit`.
+    pub matches: Vec<Match>,
+    /// GPUs of the lease asked for.
+    pub count: u16,
+    /// Were there more?
+    pub has_more: bool,
+    /// The state of the market that was searched.
+    pub as_of: Timestamp,
+    /// Live offers looked at.
+    pub considered: u32,
+    /// The whole answer of the engine: exclusions and relaxations.
+    pub found: Found,
+}
+
+/// The canonical slugs of model names as given, or 422 with near names.
+pub(crate) fn slugs(cx: &Cx, names: &[String]) -> Result<BTreeSet<String>, Error> {
+    names
+        .iter()
+        .map(|name| {
+            cx.catalogue
+                .find(name)
+                .map(|m| m.slug.clone())
+                .ok_or_else(|| {
+                    let near = cx.catalogue.near(name, 3).join(", ");
+                    Error::refused(
+                        Code::UnknownGpuModel,
+                        format!("There is no GPU model `{name}`."),
+                    )
+                    .suggesting(format!(
+                        "Near names: {near}. All models: GET /v1/gpu-models."
+                    ))
+                })
+        })
+        .collect()
+}
+
+/// Searches all live offers.
+pub async fn search(cx: &Cx, ask: SearchAsk) -> Result<SearchView, Error> {
+    let now = cx.now();
+    let request = Request {
+        models: slugs(cx, &ask.models)?,
+        count: ask.count,
+        min_gpu_memory_mib: ask.min_gpu_memory_mib,
+        min_cpu_cores: ask.min_cpu_cores,
+        min_ram_mib: ask.min_ram_mib,
+        disk_gib: ask.disk_gib,
+        duration_ms: ask.duration.millis(),
+        countries: ask.countries,
+        not_countries: ask.not_countries,
+        max_gpu_hour: ask.max_gpu_hour,
+        simulated: ask.simulated && cx.policy.allow_simulated,
+        fees: fees(cx),
+        sort: ask.sort,
+    };
+    let supplies = cx
+        .db
+        .read::<_, Error, _>(async |ro: &mut Ro| Ok(store::offer::supplies(ro, now).await?))
+        .await?;
+    let mut found = matching::plan::search(&Book::new(supplies), &request)?;
+    let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
+    let has_more = found.matches.len() > limit;
+    let mut matches = std::mem::take(&mut found.matches);
+    matches.truncate(limit);
+    Ok(SearchView {
+        matches,
+        count: ask.count,
+        has_more,
+        as_of: now,
+        considered: u32::try_from(found.considered).unwrap_or(u32::MAX),
+        found,
+    })
+}
