@@ -131,7 +131,7 @@ fn with_container(view: &View<'_>, main: &Container) -> LeaseReport {
     let (observed, detail) = match &main.phase {
         Phase::Running => (Observed::Running, String::new()),
         Phase::Created | Phase::Paused => (Observed::Preparing, String::new()),
-        Phase::Ended { .. } if true => {
+        Phase::Ended { .. } if view.journal.stopped_by_order(main) => {
             (Observed::Stopped, ended(&main.phase))
         }
         Phase::Ended { .. } => (Observed::Exited, ended(&main.phase)),

@@ -33,7 +33,7 @@ spelling() {
     xargs -r -d '\n' codespell --ignore-words deploy/dev/words.txt
 }
 
-scripts() { shellcheck -x -P deploy/dev deploy/dev/*.sh .ci/run; }
+scripts() { shellcheck -x -P SCRIPTDIR deploy/dev/*.sh .ci/run; }
 
 check "format" cargo fmt --all -- --check
 check "spelling" spelling

@@ -64,8 +64,8 @@ if [[ $purpose != run ]] && ! has cargo-nextest; then
   say "    installing the test runner cargo-nextest $nextest_version from crates.io (some minutes, once per machine)"
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  # A build folder of its own: the market's keeps the market's crates only.
-  env -u CARGO_TARGET_DIR cargo install cargo-nextest --locked --version "$nextest_version" 2>&1 | tee "$log" |
+  # Hardly optimised: it only starts tests. In a build folder of its own: ours keeps our crates only.
+  env -u CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo install cargo-nextest --locked --version "$nextest_version" 2>&1 | tee "$log" |
     awk '/^ +Compiling/ && ++n % 50 == 0 { print "      compiled " n " crates"; fflush() } /^ +Installed/' || {
     say_tail "$log"
     fail "cargo could not install cargo-nextest."

@@ -32,7 +32,7 @@ impl Cli {
     }
 
     fn json(&self, profile: &str, args: &[&str]) -> Value {
-        let text = self.text(profile, &[args, &["--json"]].concat());
+        let text = self.text(profile, &[&["--json"], args].concat());
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}\n{text}"))
     }
 }

@@ -19,7 +19,6 @@ pub struct Agent {
     pub machine: String,
     /// Its files.
     pub folder: Folder,
-    server: String,
 }
 
 impl Agent {
@@ -27,27 +26,27 @@ impl Agent {
     pub async fn join(market: &Market, provider: &Client, name: &str) -> Self {
         let token = market.token(provider, name).await;
         let folder = Folder::create("agent");
-        let process = run(&folder, &market.base, &["join", "--token", &token]);
+        let process = run(&folder, &["join", "--token", &token, "--server", &market.base]);
         let machine = until("the machine to enrol", || async {
             let page = provider.get("/v1/machines").await.expect(200);
             let own = page["data"].as_array().unwrap().iter().find(|m| m["name"] == name);
             own.map(|m: &Value| m["id"].as_str().unwrap().to_owned())
         })
         .await;
-        Self { process, machine, folder, server: market.base.clone() }
+        Self { process, machine, folder }
     }
 
     /// Starts it again after it was killed.
     pub fn restart(&mut self) {
-        self.process = run(&self.folder, &self.server, &["run"]);
+        self.process = run(&self.folder, &["run"]);
     }
 }
 
-fn run(folder: &Folder, server: &str, args: &[&str]) -> Running {
+fn run(folder: &Folder, args: &[&str]) -> Running {
     let mut command = Command::new(binary("gpumarket-agent"));
     command
         .args(args)
-        .args(["--server", server, "--simulate", "8xh100-sxm"])
+        .args(["--simulate", "8xh100-sxm"])
         .arg("--state")
         .arg(folder.0.join("state"))
         .arg("--engine")

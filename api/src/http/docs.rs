@@ -8,12 +8,13 @@ use actix_web::web::{Data, ServiceConfig, get};
 use actix_web::{App, FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::refusal::Code;
 use serde::de::DeserializeOwned;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{IntoResponses, OpenApi};
 use utoipa_actix_web::AppExt;
 use utoipa_actix_web::service_config::ServiceConfig as DocumentedConfig;
 use utoipa_swagger_ui::{Config as Viewer, SwaggerUi};
-use web_openapi::problem::Problem;
+use web_openapi::problem::{FieldError, Problem};
+
+mod finish;
 
 use super::fault::Fault;
 use super::{agent, api_key, gpu, lease, machine, offer, prove, quote, session, wallet};
@@ -63,11 +64,27 @@ pub enum Problems {
 }
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "gpumarket",
-    description = "A GPU marketplace that settles in ordinary money. Errors are problem documents (RFC 9457); \
+#[openapi(
+    info(
+        title = "gpumarket",
+        description = "A GPU marketplace that settles in ordinary money. Errors are problem documents (RFC 9457); \
         money is a decimal string with its currency; times are RFC 3339 in UTC."
-))]
+    ),
+    components(schemas(Problem, FieldError)),
+    tags(
+        (name = "auth", description = "Registration, log-in, and who one is."),
+        (name = "api-keys", description = "Keys for programs."),
+        (name = "gpu-models", description = "The catalogue of GPU models."),
+        (name = "offers", description = "What providers ask, and the search over it."),
+        (name = "quotes", description = "Firm prices."),
+        (name = "leases", description = "Rented GPUs."),
+        (name = "wallet", description = "A renter's money."),
+        (name = "earnings", description = "A provider's money."),
+        (name = "machines", description = "A provider's machines."),
+        (name = "agent", description = "What the agent on a machine calls."),
+        (name = "admin", description = "For the operator's people."),
+    )
+)]
 struct Head;
 
 /// Every documented route.
@@ -117,11 +134,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         .openapi(Head::openapi())
         .configure(routes)
         .split_for_parts();
-    let mut bearer = Http::new(HttpAuthScheme::Bearer);
-    bearer.description =
-        Some("An access token from POST /v1/auth/login, or an API key.".to_owned());
-    let components = document.components.get_or_insert_default();
-    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    finish::finish(&mut document);
     document
 }
 
@@ -259,7 +272,8 @@ impl<T: DeserializeOwned + 'static> FromRequest for Query<T> {
     }
 }
 
-fn read<T: DeserializeOwned>(query: &str) -> Result<T, Fault> {
+/// Reads a query string; a fault names the parameter.
+pub(super) fn read<T: DeserializeOwned>(query: &str) -> Result<T, Fault> {
     use actix_web::web::Query;
     let error = match Query::<T>::from_query(query) {
         Ok(value) => return Ok(value.into_inner()),
@@ -278,3 +292,6 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<T, Fault> {
     let name = pair.split('=').next().unwrap_or("?");
     Err(Fault::field(&format!("query/{name}"), code, text))
 }
+
+#[cfg(test)]
+mod tests;
