@@ -74,6 +74,8 @@ else
 fi
 
 say_step 4 $steps "building and running the tests"
+# The integration tests run the binaries as processes; nextest alone would not build them.
+(cd "$repo" && cargo build --workspace --bins --locked 9>&-) || exit 1
 (($#)) || set -- --workspace
 (cd "$repo" && cargo nextest run --locked "$@" 9>&-) || code=$?
 exit "$code"

@@ -134,7 +134,8 @@ pub fn place(supply: Option<&Supply>, request: &Request, version: i64) -> Result
     if !faults.is_empty() {
         return Err(Miss::Broken(faults));
     }
-    let gpus = pick(&supply.slots, request.count).ok_or(Miss::Broken(vec![Constraint::FreeGpus]))?;
+    let gpus =
+        pick(&supply.slots, request.count).ok_or(Miss::Broken(vec![Constraint::FreeGpus]))?;
     let price = all_in(&supply.offer.terms, size(request), request.fees)?;
     let explanation = Explanation {
         chosen: supply.offer.id,

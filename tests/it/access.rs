@@ -14,7 +14,10 @@ fn protected(document: &Value) -> Vec<(Method, String)> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            if operation["security"].as_array().is_some_and(|s| !s.is_empty()) {
+            if operation["security"]
+                .as_array()
+                .is_some_and(|s| !s.is_empty())
+            {
                 found.push((method.to_uppercase().parse().unwrap(), path.clone()));
             }
         }
@@ -30,7 +33,9 @@ fn body(path: &str) -> Value {
         "/v1/offers" => json!({"machine_id": "mch_00000000000000000000000000", "price": price}),
         "/v1/offers/{id}" => json!({}),
         "/v1/quotes" => json!({"offer_id": "ofr_00000000000000000000000000", "gpu_count": 1}),
-        "/v1/leases" => json!({"quote_id": "quo_00000000000000000000000000", "workload": {"image": "i"}}),
+        "/v1/leases" => {
+            json!({"quote_id": "quo_00000000000000000000000000", "workload": {"image": "i"}})
+        }
         "/v1/leases/{id}/actions" => json!({"type": "stop"}),
         "/v1/machines/{id}/actions" => json!({"type": "unlist"}),
         "/v1/wallet/top-ups" => json!({"amount": {"amount": "1", "currency": "USD"}}),
@@ -52,7 +57,10 @@ async fn nothing_is_answered_without_a_credential() {
     let mut walked = 0;
     for (method, path) in protected(&document) {
         for client in [&nobody, &liar] {
-            let request = client.request(method.clone(), &filled(&path, "lse_00000000000000000000000000"));
+            let request = client.request(
+                method.clone(),
+                &filled(&path, "lse_00000000000000000000000000"),
+            );
             let reply = client.send(request.json(&body(&path))).await;
             assert_eq!(reply.problem(401), "unauthenticated", "{method} {path}");
             assert_eq!(reply.header("www-authenticate"), "Bearer");
@@ -71,8 +79,14 @@ async fn foreign_objects_do_not_exist() {
     let stranger = market.renter("stranger", "50").await;
     let (_agent, offer) = ScriptedAgent::listed(&market, &provider, ("m", 2), "2").await;
     let quote = market.quote(&renter, &offer, 1).await;
-    let lease = renter.post("/v1/leases", &lease_of(&quote, &[])).await.expect(201);
-    let key = renter.post("/v1/api-keys", &json!({"name": "k"})).await.expect(201);
+    let lease = renter
+        .post("/v1/leases", &lease_of(&quote, &[]))
+        .await
+        .expect(201);
+    let key = renter
+        .post("/v1/api-keys", &json!({"name": "k"}))
+        .await
+        .expect(201);
     let ids = [
         ("/v1/offers/", offer["id"].as_str().unwrap()),
         ("/v1/quotes/", quote["id"].as_str().unwrap()),
@@ -81,8 +95,14 @@ async fn foreign_objects_do_not_exist() {
         ("/v1/api-keys/", key["key"]["id"].as_str().unwrap()),
     ];
     let mut walked = 0;
-    for (method, path) in protected(&document()).into_iter().filter(|(_, p)| p.contains("{id}")) {
-        let (_, id) = ids.iter().find(|(prefix, _)| path.starts_with(prefix)).unwrap();
+    for (method, path) in protected(&document())
+        .into_iter()
+        .filter(|(_, p)| p.contains("{id}"))
+    {
+        let (_, id) = ids
+            .iter()
+            .find(|(prefix, _)| path.starts_with(prefix))
+            .unwrap();
         let request = stranger.request(method.clone(), &filled(&path, id));
         let request = match body(&path) {
             Value::Null => request,
@@ -97,7 +117,10 @@ async fn foreign_objects_do_not_exist() {
     let stolen = stranger.post("/v1/leases", &lease_of(&quote, &[])).await;
     assert_eq!(stolen.problem(404), "not_found");
     // The operator's pages do not exist for others.
-    assert_eq!(renter.get("/v1/admin/ledger-proof").await.problem(404), "not_found");
+    assert_eq!(
+        renter.get("/v1/admin/ledger-proof").await.problem(404),
+        "not_found"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,17 +128,28 @@ async fn a_key_does_what_its_scopes_say_until_it_is_revoked() {
     let market = Market::start().await;
     let renter = market.renter("renter", "5").await;
     let made = renter
-        .post("/v1/api-keys", &json!({"name": "reader", "scopes": ["leases:read"]}))
+        .post(
+            "/v1/api-keys",
+            &json!({"name": "reader", "scopes": ["leases:read"]}),
+        )
         .await
         .expect(201);
     let key = renter.with(made["secret"].as_str().unwrap());
     key.get("/v1/leases").await.expect(200);
     assert_eq!(key.get("/v1/wallet").await.problem(403), "forbidden");
-    assert_eq!(key.post("/v1/api-keys", &json!({"name": "more"})).await.problem(403), "forbidden");
+    assert_eq!(
+        key.post("/v1/api-keys", &json!({"name": "more"}))
+            .await
+            .problem(403),
+        "forbidden"
+    );
     let listed = renter.get("/v1/api-keys").await;
     assert!(!String::from_utf8_lossy(&listed.bytes).contains(made["secret"].as_str().unwrap()));
     let path = format!("/v1/api-keys/{}", made["key"]["id"].as_str().unwrap());
-    renter.send(renter.request(Method::DELETE, &path)).await.expect(200);
+    renter
+        .send(renter.request(Method::DELETE, &path))
+        .await
+        .expect(200);
     assert_eq!(key.get("/v1/leases").await.problem(401), "unauthenticated");
 }
 
@@ -123,9 +157,25 @@ async fn a_key_does_what_its_scopes_say_until_it_is_revoked() {
 async fn staff_see_the_proof_and_a_grant_needs_a_reason() {
     let market = Market::start().await;
     let auditor = market.person("auditor").await;
-    let without = ["grant", "--email", "auditor@example.org", "--role", "auditor", "--reason", " "];
+    let without = [
+        "grant",
+        "--email",
+        "auditor@example.org",
+        "--role",
+        "auditor",
+        "--reason",
+        " ",
+    ];
     assert!(!market.server_command(&without).status.success());
-    let with = ["grant", "--email", "auditor@example.org", "--role", "auditor", "--reason", "test"];
+    let with = [
+        "grant",
+        "--email",
+        "auditor@example.org",
+        "--role",
+        "auditor",
+        "--reason",
+        "test",
+    ];
     assert!(market.server_command(&with).status.success());
     let proof = auditor.get("/v1/admin/ledger-proof").await.expect(200);
     assert_eq!(proof["proven"], true);
@@ -137,8 +187,12 @@ async fn log_in_tells_nothing_of_who_has_an_account() {
     market.person("known").await;
     let client = market.client();
     let attempt = |email: &str| json!({"email": email, "password": "wrong password 123"});
-    let known = client.post("/v1/auth/login", &attempt("known@example.org")).await;
-    let unknown = client.post("/v1/auth/login", &attempt("unknown@example.org")).await;
+    let known = client
+        .post("/v1/auth/login", &attempt("known@example.org"))
+        .await;
+    let unknown = client
+        .post("/v1/auth/login", &attempt("unknown@example.org"))
+        .await;
     assert_eq!(known.problem(401), "bad_login");
     assert_eq!(unknown.problem(401), "bad_login");
     assert_eq!(known.body["detail"], unknown.body["detail"]);

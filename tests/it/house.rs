@@ -9,12 +9,24 @@ use std::path::{Path, PathBuf};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_path_buf()
 }
 
 /// The rooms that are crates, by folder.
 pub const ROOMS: [&str; 10] = [
-    "domain", "matching", "billing", "web-openapi", "store", "app", "api", "agent", "cli", "tests",
+    "domain",
+    "matching",
+    "billing",
+    "web-openapi",
+    "store",
+    "app",
+    "api",
+    "agent",
+    "cli",
+    "tests",
 ];
 
 /// Every file below `dir` with one of `extensions`, in order, build outputs left out.
@@ -22,7 +34,9 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![dir.to_path_buf()];
     while let Some(folder) = todo.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -23,7 +23,12 @@ async fn the_last_gpu_has_one_winner() {
     });
     let replies = join_all(tries).await;
     let won = replies.iter().filter(|r| r.status.as_u16() == 201).count();
-    assert_eq!(won, 1, "{:?}", replies.iter().map(|r| r.status).collect::<Vec<_>>());
+    assert_eq!(
+        won,
+        1,
+        "{:?}",
+        replies.iter().map(|r| r.status).collect::<Vec<_>>()
+    );
     for reply in replies.iter().filter(|r| r.status.as_u16() != 201) {
         assert_eq!(reply.problem(409), "capacity_taken");
         assert!(reply.body["detail"].as_str().unwrap().len() > 10);
@@ -80,7 +85,10 @@ async fn one_key_makes_one_lease() {
         assert_eq!(reply.status.as_u16(), 201, "{}", reply.body);
         assert_eq!(reply.bytes, replies[0].bytes);
     }
-    let replayed = replies.iter().filter(|r| r.headers.contains_key("idempotency-replayed")).count();
+    let replayed = replies
+        .iter()
+        .filter(|r| r.headers.contains_key("idempotency-replayed"))
+        .count();
     assert_eq!(replayed, 49);
     let leases = renter.get("/v1/leases").await.expect(200);
     assert_eq!(leases["data"].as_array().unwrap().len(), 1);
@@ -98,7 +106,11 @@ async fn a_repeated_top_up_counts_once() {
     let body = json!({"amount": {"amount": "3.50", "currency": "USD"}});
     let tries = (0..20).map(|n| {
         let (renter, body) = (renter.clone(), body.clone());
-        async move { renter.post_once("/v1/wallet/top-ups", &format!("key-{}", n % 10), &body).await }
+        async move {
+            renter
+                .post_once("/v1/wallet/top-ups", &format!("key-{}", n % 10), &body)
+                .await
+        }
     });
     for reply in join_all(tries).await {
         reply.expect(201);

@@ -26,14 +26,25 @@ impl Agent {
     pub async fn join(market: &Market, provider: &Client, name: &str) -> Self {
         let token = market.token(provider, name).await;
         let folder = Folder::create("agent");
-        let process = run(&folder, &["join", "--token", &token, "--server", &market.base]);
+        let process = run(
+            &folder,
+            &["join", "--token", &token, "--server", &market.base],
+        );
         let machine = until("the machine to enrol", || async {
             let page = provider.get("/v1/machines").await.expect(200);
-            let own = page["data"].as_array().unwrap().iter().find(|m| m["name"] == name);
+            let own = page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|m| m["name"] == name);
             own.map(|m: &Value| m["id"].as_str().unwrap().to_owned())
         })
         .await;
-        Self { process, machine, folder }
+        Self {
+            process,
+            machine,
+            folder,
+        }
     }
 
     /// Starts it again after it was killed.

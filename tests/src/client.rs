@@ -27,7 +27,12 @@ pub struct Reply {
 impl Reply {
     /// The body, if the status is as expected.
     pub fn expect(self, status: u16) -> Value {
-        assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.bytes));
+        assert_eq!(
+            self.status.as_u16(),
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.bytes)
+        );
         self.body
     }
 
@@ -36,15 +41,25 @@ impl Reply {
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         assert_eq!(self.status.as_u16(), status, "{text}");
         let media = self.headers.get("content-type").unwrap().to_str().unwrap();
-        assert!(media.starts_with("application/problem+json"), "{media}: {text}");
-        assert!(!self.body["request_id"].as_str().unwrap().is_empty(), "{text}");
+        assert!(
+            media.starts_with("application/problem+json"),
+            "{media}: {text}"
+        );
+        assert!(
+            !self.body["request_id"].as_str().unwrap().is_empty(),
+            "{text}"
+        );
         assert_eq!(self.body["status"], status, "{text}");
         self.body["code"].as_str().unwrap().to_owned()
     }
 
     /// A header as text.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).unwrap_or_else(|| panic!("no header {name}")).to_str().unwrap()
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no header {name}"))
+            .to_str()
+            .unwrap()
     }
 }
 
@@ -52,12 +67,19 @@ impl Client {
     /// Somebody without a credential.
     pub fn anonymous(base: &str) -> Self {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-        Self { http: reqwest::Client::new(), base: base.to_owned(), bearer: None }
+        Self {
+            http: reqwest::Client::new(),
+            base: base.to_owned(),
+            bearer: None,
+        }
     }
 
     /// The same with a credential.
     pub fn with(&self, bearer: &str) -> Self {
-        Self { bearer: Some(bearer.to_owned()), ..self.clone() }
+        Self {
+            bearer: Some(bearer.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// A request that can still be changed.
@@ -75,7 +97,12 @@ impl Client {
         let (status, headers) = (reply.status(), reply.headers().clone());
         let bytes = reply.bytes().await.unwrap().to_vec();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Reply { status, headers, body, bytes }
+        Reply {
+            status,
+            headers,
+            body,
+            bytes,
+        }
     }
 
     /// GET.
@@ -90,6 +117,11 @@ impl Client {
 
     /// POST with an idempotency key.
     pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Reply {
-        self.send(self.request(Method::POST, path).header("idempotency-key", key).json(body)).await
+        self.send(
+            self.request(Method::POST, path)
+                .header("idempotency-key", key)
+                .json(body),
+        )
+        .await
     }
 }

@@ -37,15 +37,24 @@ impl TestDatabase {
         let admin = service("GPUMARKET_TEST_DATABASE_URL");
         let client = connect(&admin).await;
         let template = format!("gpumarket_template_{}", fingerprint());
-        client.batch_execute("SELECT pg_advisory_lock(815)").await.unwrap();
+        client
+            .batch_execute("SELECT pg_advisory_lock(815)")
+            .await
+            .unwrap();
         let there = client
             .query_opt("SELECT 1 FROM pg_database WHERE datname = $1", &[&template])
             .await
             .unwrap();
         if there.is_none() {
             let fresh = format!("{template}_new");
-            client.batch_execute(&format!("DROP DATABASE IF EXISTS {fresh}")).await.unwrap();
-            client.batch_execute(&format!("CREATE DATABASE {fresh}")).await.unwrap();
+            client
+                .batch_execute(&format!("DROP DATABASE IF EXISTS {fresh}"))
+                .await
+                .unwrap();
+            client
+                .batch_execute(&format!("CREATE DATABASE {fresh}"))
+                .await
+                .unwrap();
             migrate(&with_name(&admin, &fresh)).await;
             let rename = format!("ALTER DATABASE {fresh} RENAME TO {template}");
             client.batch_execute(&rename).await.unwrap();
@@ -54,8 +63,15 @@ impl TestDatabase {
         let name = format!("gpumarket_test_{}_{number}", std::process::id());
         let create = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log");
         client.batch_execute(&create).await.unwrap();
-        client.batch_execute("SELECT pg_advisory_unlock(815)").await.unwrap();
-        Self { url: with_name(&admin, &name), name, admin }
+        client
+            .batch_execute("SELECT pg_advisory_unlock(815)")
+            .await
+            .unwrap();
+        Self {
+            url: with_name(&admin, &name),
+            name,
+            admin,
+        }
     }
 
     /// A connection for looking at rows.
@@ -69,10 +85,15 @@ impl Drop for TestDatabase {
         let (admin, name) = (self.admin.clone(), self.name.clone());
         // A thread of its own: the test's runtime may be going away.
         let done = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async {
                 let client = connect(&admin).await;
-                client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
+                client
+                    .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+                    .await
             })
         })
         .join();
@@ -84,12 +105,19 @@ impl Drop for TestDatabase {
 
 /// The template belongs to these migrations.
 fn fingerprint() -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap();
     let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut folders: Vec<_> =
-        std::fs::read_dir(root.join("migrations")).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut folders: Vec<_> = std::fs::read_dir(root.join("migrations"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     folders.sort();
-    let up = folders.iter().map(|f| f.join("up.sql")).filter(|f| f.exists());
+    let up = folders
+        .iter()
+        .map(|f| f.join("up.sql"))
+        .filter(|f| f.exists());
     let models = root.join("domain/data/gpu-models.toml");
     for file in up.chain([models]) {
         for byte in std::fs::read(file).unwrap() {

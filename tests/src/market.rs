@@ -30,7 +30,11 @@ pub struct Market {
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 impl Market {
@@ -51,7 +55,14 @@ impl Market {
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
         let server = serve(&folder, &database.url, port, heartbeat_ms);
-        let mut market = Self { server, base, folder, database, port, heartbeat_ms };
+        let mut market = Self {
+            server,
+            base,
+            folder,
+            database,
+            port,
+            heartbeat_ms,
+        };
         market.ready().await;
         market
     }
@@ -61,14 +72,25 @@ impl Market {
         until("the server to be ready", || {
             self.server.expect_alive();
             let request = client.request(reqwest::Method::GET, "/readyz");
-            async move { request.send().await.ok().filter(|r| r.status().is_success()) }
+            async move {
+                request
+                    .send()
+                    .await
+                    .ok()
+                    .filter(|r| r.status().is_success())
+            }
         })
         .await;
     }
 
     /// Starts the server again after it was killed.
     pub async fn restart(&mut self) {
-        self.server = serve(&self.folder, &self.database.url, self.port, self.heartbeat_ms);
+        self.server = serve(
+            &self.folder,
+            &self.database.url,
+            self.port,
+            self.heartbeat_ms,
+        );
         self.ready().await;
     }
 
@@ -82,8 +104,13 @@ impl Market {
         let body = json!({
             "email": format!("{name}@example.org"), "password": PASSWORD, "party_name": name,
         });
-        let session = self.client().post("/v1/auth/register", &body).await.expect(201);
-        self.client().with(session["access_token"].as_str().unwrap())
+        let session = self
+            .client()
+            .post("/v1/auth/register", &body)
+            .await
+            .expect(201);
+        self.client()
+            .with(session["access_token"].as_str().unwrap())
     }
 
     /// A renter with money.
@@ -97,7 +124,10 @@ impl Market {
     /// A token for a machine of `provider`.
     pub async fn token(&self, provider: &Client, name: &str) -> String {
         let body = json!({"machine_name": name});
-        let token = provider.post("/v1/machines/enrollment-tokens", &body).await.expect(201);
+        let token = provider
+            .post("/v1/machines/enrollment-tokens", &body)
+            .await
+            .expect(201);
         token["token"].as_str().unwrap().to_owned()
     }
 
@@ -138,12 +168,22 @@ impl Market {
 
     /// Acts on a lease.
     pub async fn act(&self, renter: &Client, lease: &str, kind: &str) -> crate::client::Reply {
-        renter.post(&format!("/v1/leases/{lease}/actions"), &json!({"type": kind})).await
+        renter
+            .post(
+                &format!("/v1/leases/{lease}/actions"),
+                &json!({"type": kind}),
+            )
+            .await
     }
 
     /// Runs a sub-command of the server on this market's database.
     pub fn server_command(&self, args: &[&str]) -> std::process::Output {
-        let mut command = server(&self.folder, &self.database.url, self.port, self.heartbeat_ms);
+        let mut command = server(
+            &self.folder,
+            &self.database.url,
+            self.port,
+            self.heartbeat_ms,
+        );
         command.args(args).output().unwrap()
     }
 
@@ -151,7 +191,11 @@ impl Market {
     pub fn prove(&self) {
         let out = self.server_command(&["prove-ledger", "--json"]);
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
-        assert!(out.status.success(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
         let proof: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(proof["proven"], true, "{text}");
     }
@@ -167,7 +211,9 @@ pub fn lease_of(quote: &Value, command: &[&str]) -> Value {
 
 /// An amount in micro-units.
 pub fn micros(money: &Value) -> i64 {
-    let text = money["amount"].as_str().unwrap_or_else(|| panic!("no money: {money}"));
+    let text = money["amount"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no money: {money}"));
     text.parse::<domain::money::Micros>().unwrap().get()
 }
 

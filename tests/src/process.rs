@@ -8,7 +8,11 @@ pub fn binary(name: &str) -> PathBuf {
     // …/target/PROFILE/deps/it-… → …/target/PROFILE/name
     let exe = std::env::current_exe().unwrap();
     let path = exe.parent().unwrap().parent().unwrap().join(name);
-    assert!(path.exists(), "{} is not built: `make test` builds it first", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built: `make test` builds it first",
+        path.display()
+    );
     path
 }
 
@@ -43,12 +47,18 @@ pub struct Running {
 impl Running {
     /// Starts `command` with its output in `log`.
     pub fn start(mut command: Command, log: PathBuf) -> Self {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .unwrap();
         command
             .stdin(Stdio::null())
             .stdout(Stdio::from(file.try_clone().unwrap()))
             .stderr(Stdio::from(file));
-        let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|e| panic!("{command:?}: {e}"));
         Self { child, log }
     }
 
@@ -77,7 +87,10 @@ impl Running {
 
     /// Its exit code once it has ended.
     pub fn ended(&mut self) -> Option<i32> {
-        self.child.try_wait().unwrap().map(|s| s.code().unwrap_or(-1))
+        self.child
+            .try_wait()
+            .unwrap()
+            .map(|s| s.code().unwrap_or(-1))
     }
 }
 

@@ -57,10 +57,20 @@ impl ScriptedAgent {
         let key = SigningKey::from_bytes(&seed(name));
         let public = hex::encode(key.verifying_key().to_bytes());
         let body = json!({"token": token, "public_key": public});
-        let enrolled = market.client().post("/v1/agent/enroll", &body).await.expect(201);
+        let enrolled = market
+            .client()
+            .post("/v1/agent/enroll", &body)
+            .await
+            .expect(201);
         let machine = enrolled["machine_id"].as_str().unwrap().to_owned();
         let socket = connect(market, &machine, &key).await;
-        Self { machine, key, socket, seq: 0, desired: Value::Null }
+        Self {
+            machine,
+            key,
+            socket,
+            seq: 0,
+            desired: Value::Null,
+        }
     }
 
     /// Enrols, connects, sends a probe of `gpus` GPUs, and is offered at `usd_per_hour`.
@@ -71,7 +81,9 @@ impl ScriptedAgent {
         usd_per_hour: &str,
     ) -> (Self, Value) {
         let mut agent = Self::join(market, provider, name).await;
-        agent.send(&json!({"type": "probe", "probe": probe(name, gpus)})).await;
+        agent
+            .send(&json!({"type": "probe", "probe": probe(name, gpus)}))
+            .await;
         agent.report(1_000, vec![]).await;
         let offer = market.offer(provider, &agent.machine, usd_per_hour).await;
         (agent, offer)
@@ -85,7 +97,10 @@ impl ScriptedAgent {
 
     /// Sends a message.
     pub async fn send(&mut self, message: &Value) {
-        self.socket.send(Message::text(message.to_string())).await.unwrap();
+        self.socket
+            .send(Message::text(message.to_string()))
+            .await
+            .unwrap();
     }
 
     /// The next message; `null` when the server has closed.
@@ -110,7 +125,10 @@ impl ScriptedAgent {
     pub async fn next_of(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next().await;
-            assert!(!message.is_null(), "the server closed instead of sending `{kind}`");
+            assert!(
+                !message.is_null(),
+                "the server closed instead of sending `{kind}`"
+            );
             if message["type"] == kind {
                 return message;
             }
@@ -133,7 +151,10 @@ impl ScriptedAgent {
     pub async fn wanted(&mut self, lease: &str, target: &str) -> Value {
         loop {
             let all = self.desired.as_array().cloned().unwrap_or_default();
-            if let Some(one) = all.into_iter().find(|l| l["lease_id"] == lease && l["target"] == target) {
+            if let Some(one) = all
+                .into_iter()
+                .find(|l| l["lease_id"] == lease && l["target"] == target)
+            {
                 return one;
             }
             self.next_of("desired").await;
@@ -143,7 +164,12 @@ impl ScriptedAgent {
 
 fn seed(name: &str) -> [u8; 32] {
     let mut seed = [0; 32];
-    for (place, byte) in name.bytes().chain(uuid::Uuid::new_v4().into_bytes()).take(32).enumerate() {
+    for (place, byte) in name
+        .bytes()
+        .chain(uuid::Uuid::new_v4().into_bytes())
+        .take(32)
+        .enumerate()
+    {
         seed[place] = byte;
     }
     seed

@@ -17,7 +17,10 @@ where
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(start.elapsed() < LIMIT, "waited {LIMIT:?} in vain for: {what}");
+        assert!(
+            start.elapsed() < LIMIT,
+            "waited {LIMIT:?} in vain for: {what}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -15,17 +15,28 @@ pub fn metadata(extra: &[&str]) -> Value {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
 fn arrows() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let metadata = metadata(&["--no-deps"]);
     let packages = metadata["packages"].as_array().unwrap();
-    let rooms: BTreeSet<&str> = packages.iter().map(|p| p["name"].as_str().unwrap()).collect();
+    let rooms: BTreeSet<&str> = packages
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
     let mut arrows = BTreeMap::new();
     for package in packages {
-        let normal = package["dependencies"].as_array().unwrap().iter().filter(|d| d["kind"].is_null());
+        let normal = package["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|d| d["kind"].is_null());
         let names = normal.map(|d| d["name"].as_str().unwrap().to_owned());
         let split: (BTreeSet<_>, BTreeSet<_>) = names.partition(|n| rooms.contains(n.as_str()));
         arrows.insert(package["name"].as_str().unwrap().to_owned(), split);
@@ -38,7 +49,10 @@ fn arrows_go_down() {
     let drawn: Vec<String> = arrows()
         .into_iter()
         .map(|(room, (inner, _))| {
-            format!("{room} -> {}", inner.into_iter().collect::<Vec<_>>().join(" "))
+            format!(
+                "{room} -> {}",
+                inner.into_iter().collect::<Vec<_>>().join(" ")
+            )
         })
         .collect();
     let law = [
@@ -53,7 +67,10 @@ fn arrows_go_down() {
         "tests -> agent api app billing cli domain matching store web-openapi",
         "web-openapi -> domain",
     ];
-    assert_eq!(drawn, law, "the arrows of the house changed: see ARCHITECTURE.md");
+    assert_eq!(
+        drawn, law,
+        "the arrows of the house changed: see ARCHITECTURE.md"
+    );
 }
 
 #[test]
@@ -61,12 +78,27 @@ fn pure_rooms_know_no_outside_crate() {
     let law: [(&str, &[&str]); 4] = [
         ("domain", &["serde", "thiserror", "toml", "uuid"]),
         ("matching", &["thiserror"]),
-        ("billing", &["blake3", "ed25519-dalek", "hex", "serde", "serde_json", "thiserror", "uuid"]),
+        (
+            "billing",
+            &[
+                "blake3",
+                "ed25519-dalek",
+                "hex",
+                "serde",
+                "serde_json",
+                "thiserror",
+                "uuid",
+            ],
+        ),
         ("web-openapi", &["jiff", "serde", "serde_json", "utoipa"]),
     ];
     let arrows = arrows();
     for (room, allowed) in law {
-        let extra: Vec<_> = arrows[room].1.iter().filter(|c| !allowed.contains(&c.as_str())).collect();
+        let extra: Vec<_> = arrows[room]
+            .1
+            .iter()
+            .filter(|c| !allowed.contains(&c.as_str()))
+            .collect();
         assert!(extra.is_empty(), "{room} is pure and may not use {extra:?}");
     }
 }

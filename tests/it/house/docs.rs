@@ -27,7 +27,11 @@ fn the_readme_s_commands_exist() {
         .split('`')
         .filter_map(|code| code.strip_prefix("make "))
         .filter_map(|rest| rest.split_whitespace().next())
-        .filter(|target| !makefile.lines().any(|l| l.starts_with(&format!("{target}:"))))
+        .filter(|target| {
+            !makefile
+                .lines()
+                .any(|l| l.starts_with(&format!("{target}:")))
+        })
         .map(str::to_owned)
         .collect();
     expect_none("README names make targets that do not exist", &faults);
@@ -42,7 +46,9 @@ pub fn lease_states() -> String {
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     for state in LeaseState::ALL {
         let billed = state.billed();
-        let limit = state.limit().map_or_else(|| "-".to_owned(), |span| format!("{span} without progress"));
+        let limit = state
+            .limit()
+            .map_or_else(|| "-".to_owned(), |span| format!("{span} without progress"));
         rows.push_str(&format!(
             "| `{state}` | {} | {} | {} | {limit} |\n",
             yes(billed.compute),
@@ -57,5 +63,8 @@ pub fn lease_states() -> String {
 fn the_table_of_lease_states_is_the_code_s() {
     let text = read("docs/lease-states.md");
     let table = lease_states();
-    assert!(text.contains(&table), "docs/lease-states.md must contain:\n{table}");
+    assert!(
+        text.contains(&table),
+        "docs/lease-states.md must contain:\n{table}"
+    );
 }

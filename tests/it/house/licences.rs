@@ -4,8 +4,20 @@ use super::arrows::metadata;
 use super::expect_none;
 
 const ALLOWED: [&str; 14] = [
-    "MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "BSL-1.0",
-    "CC0-1.0", "0BSD", "MIT-0", "Unlicense", "CDLA-Permissive-2.0", "OpenSSL",
+    "MIT",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "BSL-1.0",
+    "CC0-1.0",
+    "0BSD",
+    "MIT-0",
+    "Unlicense",
+    "CDLA-Permissive-2.0",
+    "OpenSSL",
 ];
 
 /// A crate and why it must not come in.

@@ -5,7 +5,9 @@ use std::path::Path;
 use super::{ROOMS, expect_none, files, root, sources};
 
 const LINES_MAX: usize = 400;
-const NO_NAMES: [&str; 7] = ["util", "utils", "common", "helpers", "core", "misc", "shared"];
+const NO_NAMES: [&str; 7] = [
+    "util", "utils", "common", "helpers", "core", "misc", "shared",
+];
 const PURE: [&str; 4] = ["domain", "matching", "billing", "web-openapi"];
 
 fn shown(path: &Path) -> String {
@@ -34,7 +36,10 @@ fn files_are_short_and_say_what_they_are_for() {
             faults.push(format!("{}: no `//!` on the first line", shown(&path)));
         }
     }
-    expect_none("files have one reason to exist, say it, and fit on a few screens", &faults);
+    expect_none(
+        "files have one reason to exist, say it, and fit on a few screens",
+        &faults,
+    );
 }
 
 #[test]
@@ -52,30 +57,64 @@ fn names_mean_something() {
             }
         }
     }
-    expect_none("no util, common, helpers, core, misc, shared, mod.rs", &faults);
+    expect_none(
+        "no util, common, helpers, core, misc, shared, mod.rs",
+        &faults,
+    );
 }
 
 #[test]
 fn nothing_is_left_over_or_silenced() {
-    let words = ["FIXME", "TODO", "XXX", concat!("#[", "allow("), concat!("#![", "allow("), concat!("dbg", "!(")];
+    let words = [
+        "FIXME",
+        "TODO",
+        "XXX",
+        concat!("#[", "allow("),
+        concat!("#![", "allow("),
+        concat!("dbg", "!("),
+    ];
     let mut faults = Vec::new();
-    for (path, text) in sources().into_iter().filter(|(p, _)| !p.ends_with("house/sources.rs")) {
+    for (path, text) in sources()
+        .into_iter()
+        .filter(|(p, _)| !p.ends_with("house/sources.rs"))
+    {
         for (number, line) in text.lines().enumerate() {
             if let Some(word) = words.iter().find(|w| line.contains(**w)) {
                 faults.push(format!("{}:{}: {word}", shown(&path), number + 1));
             }
         }
     }
-    expect_none("left-overs; use #[expect(lint, reason = …)] for an exception", &faults);
+    expect_none(
+        "left-overs; use #[expect(lint, reason = …)] for an exception",
+        &faults,
+    );
 }
 
 #[test]
 fn pure_rooms_are_pure() {
-    let words = ["async ", "std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime",
-        "Instant::", "tracing::", "println!", "rand::", "tokio"];
+    let words = [
+        "async ",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "SystemTime",
+        "Instant::",
+        "tracing::",
+        "println!",
+        "rand::",
+        "tokio",
+    ];
     let mut faults = Vec::new();
     for (path, text) in sources() {
-        let room = path.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let room = path
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_string_lossy()
+            .into_owned();
         if !PURE.contains(&room.as_str()) || is_test(&path) {
             continue;
         }
@@ -86,12 +125,21 @@ fn pure_rooms_are_pure() {
             }
         }
     }
-    expect_none("no async, IO, clock, randomness, environment, logging in the pure rooms", &faults);
+    expect_none(
+        "no async, IO, clock, randomness, environment, logging in the pure rooms",
+        &faults,
+    );
 }
 
 #[test]
 fn sql_lives_in_store() {
-    let words = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "sql_query"];
+    let words = [
+        "SELECT ",
+        "INSERT INTO",
+        "UPDATE ",
+        "DELETE FROM",
+        "sql_query",
+    ];
     let mut faults = Vec::new();
     for (path, text) in sources() {
         if path.starts_with("store") || path.starts_with("tests") {
@@ -110,7 +158,17 @@ fn sql_lives_in_store() {
 /// Two constants for one period gave other markets two prices for one lease.
 #[test]
 fn periods_are_defined_once() {
-    let words = ["3_600_000", "3600000", "2_628_000_000", "3_600.0", "730 *", "* 730", "3600 *", "* 3600", "* 3_600"];
+    let words = [
+        "3_600_000",
+        "3600000",
+        "2_628_000_000",
+        "3_600.0",
+        "730 *",
+        "* 730",
+        "3600 *",
+        "* 3600",
+        "* 3_600",
+    ];
     let mut faults = Vec::new();
     for (path, text) in sources() {
         if path.ends_with("domain/src/money.rs") || is_test(&path) {
@@ -123,14 +181,19 @@ fn periods_are_defined_once() {
             }
         }
     }
-    expect_none("the lengths of an hour and a month stand in domain::money::Period only", &faults);
+    expect_none(
+        "the lengths of an hour and a month stand in domain::money::Period only",
+        &faults,
+    );
 }
 
 #[test]
 fn no_float_near_money() {
     let mut faults = Vec::new();
     for (path, text) in sources() {
-        let near = ["domain", "matching", "billing", "store", "app"].iter().any(|r| path.starts_with(r));
+        let near = ["domain", "matching", "billing", "store", "app"]
+            .iter()
+            .any(|r| path.starts_with(r));
         if !near || is_test(&path) {
             continue;
         }
@@ -146,7 +209,12 @@ fn no_float_near_money() {
 
 #[test]
 fn no_registry_host_and_no_private_path_is_named() {
-    let words = [concat!("crates", ".io/api"), concat!("registry", ".npmjs"), concat!("/work", "/main"), concat!("deb", ".debian.org")];
+    let words = [
+        concat!("crates", ".io/api"),
+        concat!("registry", ".npmjs"),
+        concat!("/work", "/main"),
+        concat!("deb", ".debian.org"),
+    ];
     let mut faults = Vec::new();
     for path in files(&root(), &["rs", "toml", "md", "sh", "sql", "json", "yml"]) {
         let relative = path.strip_prefix(root()).unwrap();

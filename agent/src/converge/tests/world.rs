@@ -148,14 +148,13 @@ impl World {
         match want.target {
             Target::Stop => active == 0,
             Target::Gone => own.is_empty() && self.cleared.contains(&want.lease_id),
-            // It ran for this start, and runs unless it ended by itself.
+            // It was started for this start, and runs unless it ended by itself; or its disk is lost.
             Target::Run => {
-                active <= 1
-                    && (is_lost(&self.journal, &self.containers, &want.lease_id)
-                        || own.first().is_some_and(|c| {
-                            self.journal.started_for(c) >= want.start_no
-                                && (active == 1 || !c.phase.is_active())
-                        }))
+                let started =
+                    |(lease, n): &(String, i64)| *lease == want.lease_id && *n >= want.start_no;
+                let lost = is_lost(&self.journal, &self.containers, &want.lease_id);
+                let started = self.starts.iter().any(started);
+                active <= 1 && (lost || started && !own.is_empty())
             }
         }
     }
