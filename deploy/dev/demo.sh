@@ -88,8 +88,9 @@ demo_wrapper() {
   mkdir -p "$here/bin"
   cat >"$here/bin/gpumarket.new" <<WRAPPER
 #!/bin/sh
-# Written by 'make run': the command-line client with the demo's log-ins (--profile renter, provider or moderator).
+# Written by 'make run': the command-line client with the demo's log-ins (--profile renter, the default, provider or moderator).
 export GPUMARKET_CONFIG='$demo/config.toml' GPUMARKET_SERVER="\${GPUMARKET_SERVER:-$market}"
+export GPUMARKET_PROFILE="\${GPUMARKET_PROFILE:-renter}"
 exec '$programs/gpumarket' "\$@"
 WRAPPER
   chmod 755 "$here/bin/gpumarket.new"
@@ -109,6 +110,7 @@ demo_greeting() {
   say
   say "  book a GPU: paste this in another terminal, in $repo"
   say "    .local/bin/gpumarket --profile renter book --simulated --gpu h100-sxm-80gb --image $demo_image"
+  say "  and, to paste what it suggests next: export PATH=\"$here/bin:\$PATH\""
   say
   say "  logs: .local/log/server.log, .local/log/agent.log"
   say "  Ctrl-C stops the market; data stay, and running containers go on: the next start finds them again."

@@ -78,20 +78,15 @@ fn cost(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<CostV
             Ok(Micros::ZERO)
         }
     };
-    let shown = |on: bool, meter: &Meter, most: Option<i64>| -> Result<Micros, Error> {
-        let due = if on {
-            meter.estimate(now, FRESH, most)?
-        } else {
-            meter.accrued()?
-        };
-        Ok(due.renter()?)
+    let shown = |meter: &Meter, most: Option<i64>| -> Result<Micros, Error> {
+        Ok(meter.estimate(now, FRESH, most)?.renter()?)
     };
     Ok(CostView {
         settled: both(compute.charged.renter()?, storage.charged.renter()?)?,
         accrued: both(compute.accrued()?.renter()?, storage.accrued()?.renter()?)?,
         so_far: both(
-            shown(billed.compute, compute, money.compute_limit()?)?,
-            shown(billed.storage, storage, money.storage_limit()?)?,
+            shown(compute, money.compute_limit()?)?,
+            shown(storage, money.storage_limit()?)?,
         )?,
         held: money.hold.as_ref().map_or(Micros::ZERO, Hold::remaining),
         billable_ms: compute.billable_ms,

@@ -214,6 +214,10 @@ async fn prove(
         Seen::Stopped | Seen::Gone => ordered,
         Seen::Preparing | Seen::Exited | Seen::Failed => false,
     };
+    if seen.seen == Seen::Exited && ordered {
+        // It ended by itself before the order: what comes later proves nothing of it.
+        money.compute = money.compute.cut(money.compute.through);
+    }
     let billed = state.billed();
     let proof = |run: String| Proof {
         boot: boot.to_owned(),
