@@ -143,7 +143,10 @@ remove() {
     mounts_under "$folder" | while read -r mount; do umount --lazy "$mount" || true; done
     rm -rf "$folder" "$run"
   elif [[ -d $folder ]]; then
-    podman unshare rm -rf "$folder" "$run"
+    podman unshare rm -rf "$folder"
+    # The process that keeps a rootless engine's user namespace.
+    if [[ -s $run/tmp/pause.pid ]]; then kill "$(cat "$run/tmp/pause.pid")" 2>/dev/null || true; fi
+    rm -rf "$run"
   fi
 }
 

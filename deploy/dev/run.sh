@@ -139,6 +139,7 @@ if [[ -s $here/agent/identity.json ]]; then
   # The port may be another than last time.
   jq --arg server "$market" '.server = $server' "$here/agent/identity.json" >"$run/identity.json"
   cat "$run/identity.json" >"$here/agent/identity.json"
+  rm -f "$run/identity.json"
   start_program gpumarket-agent run "${how[@]}"
 else
   token=$(demo_token) || { say_tail "$demo_log" 8; fail "the demo provider got no token for its machine."; }
