@@ -17,8 +17,8 @@ use crate::schema::machine;
 
 mod gpu;
 
+pub(crate) use gpu::{COLUMNS as GPU_COLUMNS, Row as GpuRow, record as gpu_record};
 pub use gpu::{GpuRecord, NewGpu, gpus, other_owners, replace_gpus};
-pub(crate) use gpu::{Row as GpuRow, record as gpu_record};
 
 /// What a machine reported to be.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -115,8 +115,12 @@ async fn one(
     };
     let before = lease.state;
     let mut money = LeaseMoney::load(tx, &lease).await?;
+    let known = lease.clone();
     note(&mut lease, seen, now);
-    store::lease::save_quietly(tx, &lease).await?;
+    // Most reports of a running lease tell nothing new of it.
+    if lease != known {
+        store::lease::save_quietly(tx, &lease).await?;
+    }
     let actor = ActorRef::Machine(machine);
     for (event, reason) in events(&lease, seen) {
         prove(cx, tx, (&lease, &mut money), (seen, boot, mono_ms, now)).await?;

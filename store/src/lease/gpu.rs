@@ -60,24 +60,11 @@ pub async fn gpus_of(ro: &mut Ro, leases: &[LeaseId]) -> Result<Vec<(LeaseId, Gp
                 .and(lease_gpu::released_at.is_null()),
         )
         .order((lease_gpu::lease_id, gpu::slot))
-        .select((
-            lease_gpu::lease_id,
-            (
-                gpu::id,
-                gpu::machine_id,
-                gpu::slot,
-                gpu::uuid,
-                gpu::model,
-                gpu::memory_mib,
-                gpu::island,
-                gpu::busy_elsewhere,
-                lease_gpu::lease_id.nullable(),
-            ),
-        ))
+        .select((lease_gpu::lease_id, crate::machine::GPU_COLUMNS))
         .load(ro.sql()?)
         .await?;
     Ok(rows
         .into_iter()
-        .map(|(l, g)| (LeaseId::from_uuid(l), crate::machine::gpu_record(g)))
+        .map(|(l, g)| (LeaseId::from_uuid(l), crate::machine::gpu_record(g, true)))
         .collect())
 }

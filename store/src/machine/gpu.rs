@@ -54,20 +54,34 @@ pub struct NewGpu {
     pub busy_elsewhere: bool,
 }
 
-pub(crate) type Row = (
-    Uuid,
-    Uuid,
-    i16,
-    String,
-    String,
-    i32,
-    i16,
-    bool,
-    Option<Uuid>,
+pub(crate) type Row = (Uuid, Uuid, i16, String, String, i32, i16, bool);
+
+/// The columns of [`Row`].
+type Columns = (
+    gpu::id,
+    gpu::machine_id,
+    gpu::slot,
+    gpu::uuid,
+    gpu::model,
+    gpu::memory_mib,
+    gpu::island,
+    gpu::busy_elsewhere,
 );
 
-pub(crate) fn record(row: Row) -> GpuRecord {
-    let (id, machine, slot, uuid, model, memory, island, busy_elsewhere, lease) = row;
+/// The columns of [`Row`], to select.
+pub(crate) const COLUMNS: Columns = (
+    gpu::id,
+    gpu::machine_id,
+    gpu::slot,
+    gpu::uuid,
+    gpu::model,
+    gpu::memory_mib,
+    gpu::island,
+    gpu::busy_elsewhere,
+);
+
+pub(crate) fn record(row: Row, leased: bool) -> GpuRecord {
+    let (id, machine, slot, uuid, model, memory, island, busy_elsewhere) = row;
     GpuRecord {
         id: GpuId::from_uuid(id),
         machine: MachineId::from_uuid(machine),
@@ -77,7 +91,7 @@ pub(crate) fn record(row: Row) -> GpuRecord {
         memory_mib: unsigned(memory),
         island: count(island),
         busy_elsewhere,
-        leased: lease.is_some(),
+        leased,
     }
 }
 
@@ -87,24 +101,17 @@ pub async fn gpus(ro: &mut Ro, machines: &[MachineId]) -> Result<Vec<GpuRecord>,
     let held = lease_gpu::gpu_id
         .eq(gpu::id)
         .and(lease_gpu::released_at.is_null());
-    let rows: Vec<Row> = gpu::table
+    let rows: Vec<(Row, Option<Uuid>)> = gpu::table
         .left_join(lease_gpu::table.on(held))
         .filter(gpu::machine_id.eq_any(ids).and(gpu::retired_at.is_null()))
         .order((gpu::machine_id, gpu::slot))
-        .select((
-            gpu::id,
-            gpu::machine_id,
-            gpu::slot,
-            gpu::uuid,
-            gpu::model,
-            gpu::memory_mib,
-            gpu::island,
-            gpu::busy_elsewhere,
-            lease_gpu::lease_id.nullable(),
-        ))
+        .select((COLUMNS, lease_gpu::lease_id.nullable()))
         .load(ro.sql()?)
         .await?;
-    Ok(rows.into_iter().map(record).collect())
+    Ok(rows
+        .into_iter()
+        .map(|(row, lease)| record(row, lease.is_some()))
+        .collect())
 }
 
 /// Makes the machine's GPUs those that were probed. One that was ever seen on this machine keeps its

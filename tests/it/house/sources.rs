@@ -24,6 +24,16 @@ fn product(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or("")
 }
 
+/// The lines of `text` with one of `words` outside of comments.
+fn code_with(words: &[&str], path: &Path, text: &str) -> Vec<String> {
+    let found = text.lines().enumerate().filter_map(|(number, line)| {
+        let code = line.split("//").next().unwrap_or("");
+        let word = words.iter().find(|w| code.contains(**w))?;
+        Some(format!("{}:{}: {word}", shown(path), number + 1))
+    });
+    found.collect()
+}
+
 #[test]
 fn files_are_short_and_say_what_they_are_for() {
     let mut faults = Vec::new();
@@ -118,12 +128,7 @@ fn pure_rooms_are_pure() {
         if !PURE.contains(&room.as_str()) || is_test(&path) {
             continue;
         }
-        for (number, line) in product(&text).lines().enumerate() {
-            let code = line.split("//").next().unwrap_or("");
-            if let Some(word) = words.iter().find(|w| code.contains(**w)) {
-                faults.push(format!("{}:{}: {word}", shown(&path), number + 1));
-            }
-        }
+        faults.extend(code_with(&words, &path, product(&text)));
     }
     expect_none(
         "no async, IO, clock, randomness, environment, logging in the pure rooms",
@@ -145,12 +150,7 @@ fn sql_lives_in_store() {
         if path.starts_with("store") || path.starts_with("tests") {
             continue;
         }
-        for (number, line) in text.lines().enumerate() {
-            let code = line.split("//").next().unwrap_or("");
-            if let Some(word) = words.iter().find(|w| code.contains(**w)) {
-                faults.push(format!("{}:{}: {word}", shown(&path), number + 1));
-            }
-        }
+        faults.extend(code_with(&words, &path, &text));
     }
     expect_none("SQL outside store and migrations", &faults);
 }
@@ -174,12 +174,7 @@ fn periods_are_defined_once() {
         if path.ends_with("domain/src/money.rs") || is_test(&path) {
             continue;
         }
-        for (number, line) in product(&text).lines().enumerate() {
-            let code = line.split("//").next().unwrap_or("");
-            if let Some(word) = words.iter().find(|w| code.contains(**w)) {
-                faults.push(format!("{}:{}: {word}", shown(&path), number + 1));
-            }
-        }
+        faults.extend(code_with(&words, &path, product(&text)));
     }
     expect_none(
         "the lengths of an hour and a month stand in domain::money::Period only",
@@ -197,12 +192,7 @@ fn no_float_near_money() {
         if !near || is_test(&path) {
             continue;
         }
-        for (number, line) in product(&text).lines().enumerate() {
-            let code = line.split("//").next().unwrap_or("");
-            if code.contains("f64") || code.contains("f32") {
-                faults.push(format!("{}:{}", shown(&path), number + 1));
-            }
-        }
+        faults.extend(code_with(&["f64", "f32"], &path, product(&text)));
     }
     expect_none("no floats near money", &faults);
 }
