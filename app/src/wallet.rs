@@ -189,7 +189,7 @@ pub async fn top_up(
         let mut after = before.clone();
         after.transfer(&booked).map_err(refuse)?;
         store::ledger::save(tx, &before, &after).await?;
-        store::ledger::insert_transfer(tx, &booked, Currency::Usd).await?;
+        store::ledger::insert_transfer(tx, &booked, Currency::Usd);
         let record = TopUpRecord {
             id,
             party,

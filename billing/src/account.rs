@@ -67,6 +67,11 @@ impl AccountCode {
         matches!(self, Self::RenterWallet)
     }
 
+    /// Does every writer have a row of its own, since every movement touches it?
+    pub const fn is_striped(self) -> bool {
+        self.is_platform()
+    }
+
     /// Does it belong to the platform rather than to a party?
     pub const fn is_platform(self) -> bool {
         matches!(

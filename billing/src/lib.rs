@@ -15,6 +15,7 @@
 )]
 
 pub mod account;
+pub mod chain;
 pub mod charge;
 pub mod exhaustion;
 pub mod hold;

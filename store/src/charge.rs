@@ -10,12 +10,12 @@ use domain::id::{ChargeId, HoldId, LeaseId, MeterId, PartyId};
 use domain::money::{Currency, Micros};
 use uuid::Uuid;
 
-use crate::convert::{from_pg, to_pg};
+use crate::convert::from_pg;
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::schema::charge;
 
-#[derive(Queryable, Selectable, Insertable)]
+#[derive(Queryable, Selectable)]
 #[diesel(table_name = charge)]
 struct Row {
     id: Uuid,
@@ -26,7 +26,6 @@ struct Row {
     from_at: PgTimestamp,
     to_at: PgTimestamp,
     billable_ms: i64,
-    ledger: i32,
     gross: i64,
     fee: i64,
     tax: i64,
@@ -38,29 +37,6 @@ struct Row {
 }
 
 impl Row {
-    fn of(c: &Charge, currency: Currency) -> Self {
-        let (s, to) = (c.settlement, c.accounts);
-        Self {
-            id: c.id.uuid(),
-            meter_id: s.meter.uuid(),
-            lease_id: s.lease.uuid(),
-            hold_id: c.hold.uuid(),
-            seq: s.seq,
-            from_at: to_pg(s.from),
-            to_at: to_pg(s.to),
-            billable_ms: s.billable_ms,
-            ledger: currency.ledger(),
-            gross: s.due.gross.get(),
-            fee: s.due.fee.get(),
-            tax: s.due.tax.get(),
-            wallet: to.wallet.0,
-            earned: to.earned.0,
-            fee_account: to.fee.0,
-            tax_account: to.tax.0,
-            at: to_pg(c.at),
-        }
-    }
-
     fn record(self) -> Charge {
         let due = Due {
             gross: Micros::new(self.gross),
@@ -90,13 +66,9 @@ impl Row {
     }
 }
 
-/// Writes a charge.
-pub async fn insert(tx: &mut Tx, record: &Charge, currency: Currency) -> Result<(), Error> {
-    diesel::insert_into(charge::table)
-        .values(Row::of(record, currency))
-        .execute(tx.sql()?)
-        .await?;
-    Ok(())
+/// Books a charge: it is written at the end of the transaction.
+pub fn insert(tx: &mut Tx, record: &Charge, currency: Currency) {
+    tx.journal().charges.push((*record, currency));
 }
 
 /// The charges of a lease, by meter and number.

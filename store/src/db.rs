@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::migration::{Migration, MigrationSource};
@@ -18,8 +19,11 @@ use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, Simple
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use domain::gpu::Catalogue;
 
+use crate::batch;
 use crate::convert::int;
 use crate::error::{Error, Retryable};
+use crate::journal::Journal;
+use crate::shard::Shards;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../migrations");
 /// How often a transaction is tried when others want the same rows.
@@ -40,6 +44,7 @@ struct Present {
 pub struct Db {
     pool: Pool<AsyncPgConnection>,
     url: String,
+    shards: Arc<Shards>,
 }
 
 impl fmt::Debug for Db {
@@ -51,10 +56,15 @@ impl fmt::Debug for Db {
 /// A read-only transaction: one snapshot.
 pub struct Ro {
     connection: Option<Object<AsyncPgConnection>>,
+    /// What a transaction that may write has moved; always empty in a read.
+    journal: Journal,
 }
 
-/// A transaction that may write.
-pub struct Tx(Ro);
+/// A transaction that may write. Balances, transfers and charges are written at its end, set-wise.
+pub struct Tx {
+    ro: Ro,
+    shards: Arc<Shards>,
+}
 
 impl fmt::Debug for Ro {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,13 +82,13 @@ impl Deref for Tx {
     type Target = Ro;
 
     fn deref(&self) -> &Ro {
-        &self.0
+        &self.ro
     }
 }
 
 impl DerefMut for Tx {
     fn deref_mut(&mut self) -> &mut Ro {
-        &mut self.0
+        &mut self.ro
     }
 }
 
@@ -99,11 +109,28 @@ impl Ro {
             .ok_or(Error::Corrupt("transaction state"))
     }
 
+    /// What the transaction has moved so far.
+    pub(crate) fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
     async fn end(&mut self, statement: &str) -> Result<(), Error> {
         self.sql()?.batch_execute(statement).await?;
         // Back to the pool.
         drop(self.connection.take());
         Ok(())
+    }
+}
+
+impl Tx {
+    pub(crate) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Balances are read without locks from here on; the end notices if one was stale, and the
+    /// whole transaction is tried again. For a writer that groups the work of many.
+    pub fn read_optimistically(&mut self) {
+        self.journal().optimistic = true;
     }
 }
 
@@ -135,7 +162,12 @@ impl Db {
         Ok(Self {
             pool,
             url: url.to_owned(),
+            shards: Arc::default(),
         })
+    }
+
+    pub(crate) const fn shards(&self) -> &Arc<Shards> {
+        &self.shards
     }
 
     async fn connection(&self) -> Result<Object<AsyncPgConnection>, Error> {
@@ -238,6 +270,7 @@ impl Db {
     async fn begin(&self, statement: &str) -> Result<Ro, Error> {
         let mut ro = Ro {
             connection: Some(self.connection().await?),
+            journal: Journal::default(),
         };
         ro.sql()?.batch_execute(statement).await?;
         Ok(ro)
@@ -293,8 +326,15 @@ impl Db {
         R: Send,
         E: From<Error> + Retryable + Send,
     {
-        let mut tx = Tx(self.begin(WRITE).await?);
-        match work(&mut tx).await {
+        let mut tx = Tx {
+            ro: self.begin(WRITE).await?,
+            shards: Arc::clone(&self.shards),
+        };
+        let done = match work(&mut tx).await {
+            Ok(value) => batch::flush(&mut tx).await.map(|()| value).map_err(E::from),
+            Err(error) => Err(error),
+        };
+        match done {
             Ok(value) => {
                 tx.end("COMMIT").await?;
                 Ok(value)

@@ -8,7 +8,8 @@ use billing::ledger::Ledger;
 use billing::transfer::Transfer;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
-use diesel::sql_types::{Array, Integer, SmallInt, Uuid as SqlUuid};
+use diesel::sql_query;
+use diesel::sql_types::{Array, BigInt, Bool, Integer, SmallInt, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{HoldId, LeaseId, PartyId, TopUpId};
@@ -18,9 +19,10 @@ use uuid::Uuid;
 use crate::convert::{currency, from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
-use crate::schema::{account, hold, top_up, transfer};
+use crate::journal::Key;
+use crate::schema::{account, hold, top_up};
 
-#[derive(Queryable, QueryableByName, Selectable)]
+#[derive(QueryableByName)]
 #[diesel(table_name = account)]
 struct AccountRow {
     id: i64,
@@ -31,11 +33,14 @@ struct AccountRow {
     credits: i64,
     debits_pending: i64,
     credits_pending: i64,
+    stripe: i16,
+    version: i64,
 }
 
 impl AccountRow {
-    fn record(self) -> Result<Account, Error> {
-        Ok(Account {
+    /// The account, and its row's version.
+    fn record(self) -> Result<(Account, i64), Error> {
+        let account = Account {
             id: AccountId(self.id),
             code: parsed("account code", AccountCode::from_code(self.code))?,
             currency: currency(self.ledger)?,
@@ -44,7 +49,8 @@ impl AccountRow {
             credits: Micros::new(self.credits),
             debits_pending: Micros::new(self.debits_pending),
             credits_pending: Micros::new(self.credits_pending),
-        })
+        };
+        Ok((account, self.version))
     }
 }
 
@@ -89,43 +95,88 @@ impl HoldRow {
     }
 }
 
-/// An account without locking it; `None` if it has no movements yet.
+/// An account without locking it, as this transaction sees it; `None` if it has no movements yet.
+/// A hot platform account is the sum of its stripes.
 pub async fn account_of(
     ro: &mut Ro,
     currency: Currency,
     (code, owner): (AccountCode, Uuid),
 ) -> Result<Option<Account>, Error> {
-    let query = account::table
-        .filter(account::ledger.eq(currency.ledger()))
-        .filter(account::code.eq(code.code()).and(account::owner.eq(owner)))
-        .select(AccountRow::as_select());
-    let row: Option<AccountRow> = query.first(ro.sql()?).await.optional()?;
-    row.map(AccountRow::record).transpose()
+    if let Some(account) = ro.journal().find(&(currency, code, owner, 0)) {
+        return Ok(Some(account.clone()));
+    }
+    let rows: Vec<AccountRow> = sql_query(SUM)
+        .bind::<Integer, _>(currency.ledger())
+        .bind::<SmallInt, _>(code.code())
+        .bind::<SqlUuid, _>(owner)
+        .load(ro.sql()?)
+        .await?;
+    rows.into_iter()
+        .next()
+        .map(|row| row.record().map(|(account, _version)| account))
+        .transpose()
 }
+
+const SUM: &str = "
+SELECT min(id) AS id, ledger, code, owner, 0::smallint AS stripe, 0::bigint AS version,
+       sum(debits)::bigint AS debits, sum(credits)::bigint AS credits,
+       sum(debits_pending)::bigint AS debits_pending, sum(credits_pending)::bigint AS credits_pending
+  FROM account WHERE ledger = $1 AND code = $2 AND owner = $3 GROUP BY ledger, code, owner";
 
 const PRESENT: &str = "SELECT a.* FROM account a
-    JOIN unnest($2, $3) AS w (code, owner) ON a.code = w.code AND a.owner = w.owner
+    JOIN unnest($2, $3, $4) AS w (code, owner, stripe)
+      ON a.code = w.code AND a.owner = w.owner AND a.stripe = w.stripe
     WHERE a.ledger = $1 ORDER BY a.id";
+const LOCKED: &str = "SELECT a.* FROM account a
+    JOIN unnest($2, $3, $4) AS w (code, owner, stripe)
+      ON a.code = w.code AND a.owner = w.owner AND a.stripe = w.stripe
+    WHERE a.ledger = $1 ORDER BY a.id FOR UPDATE OF a";
 
-async fn present(
-    tx: &mut Tx,
-    query: &str,
-    currency: Currency,
-    wanted: &[(AccountCode, Uuid)],
-) -> Result<Vec<Account>, Error> {
-    let codes: Vec<i16> = wanted.iter().map(|(code, _)| code.code()).collect();
-    let owners: Vec<Uuid> = wanted.iter().map(|(_, owner)| *owner).collect();
-    let rows: Vec<AccountRow> = diesel::sql_query(query)
+/// Reads the accounts that are there into the transaction's journal.
+async fn read(tx: &mut Tx, query: &str, wanted: &[Key]) -> Result<(), Error> {
+    let Some((currency, ..)) = wanted.first().copied() else {
+        return Ok(());
+    };
+    let rows: Vec<AccountRow> = sql_query(query)
         .bind::<Integer, _>(currency.ledger())
-        .bind::<Array<SmallInt>, _>(codes)
-        .bind::<Array<SqlUuid>, _>(owners)
+        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
+        .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
+        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>())
         .load(tx.sql()?)
         .await?;
-    rows.into_iter().map(AccountRow::record).collect()
+    for row in rows {
+        let stripe = row.stripe;
+        let (account, version) = row.record()?;
+        let key = (currency, account.code, account.owner, stripe);
+        tx.journal().keep(key, account, version);
+    }
+    Ok(())
 }
 
-/// Locks accounts in the order of their numbers, after making those that are missing. They come
-/// back in the order asked for. Call it once in a transaction.
+const MAKE: &str = "
+INSERT INTO account (ledger, code, owner, constrained, stripe)
+SELECT $1, w.* FROM unnest($2, $3, $4, $5) AS w ON CONFLICT DO NOTHING";
+
+async fn make(tx: &mut Tx, missing: &[Key]) -> Result<(), Error> {
+    let Some((currency, ..)) = missing.first().copied() else {
+        return Ok(());
+    };
+    let ordered: BTreeSet<Key> = missing.iter().copied().collect();
+    let each = || ordered.iter();
+    sql_query(MAKE)
+        .bind::<Integer, _>(currency.ledger())
+        .bind::<Array<SmallInt>, _>(each().map(|w| w.1.code()).collect::<Vec<_>>())
+        .bind::<Array<SqlUuid>, _>(each().map(|w| w.2).collect::<Vec<_>>())
+        .bind::<Array<Bool>, _>(each().map(|w| w.1.is_constrained()).collect::<Vec<_>>())
+        .bind::<Array<SmallInt>, _>(each().map(|w| w.3).collect::<Vec<_>>())
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
+/// Locks accounts in the order of their numbers, after making those that are missing, and gives them
+/// as this transaction left them so far, in the order asked for. A hot platform account is the
+/// writer's stripe of it. In a transaction that reads optimistically nothing is locked.
 ///
 /// Missing ones are made before any is locked, in one order for all, so that nobody who holds a
 /// lock waits for a new row, and makers do not wait in a circle.
@@ -134,48 +185,71 @@ pub async fn lock_accounts(
     currency: Currency,
     wanted: &[(AccountCode, Uuid)],
 ) -> Result<Vec<Account>, Error> {
-    let known = present(tx, PRESENT, currency, wanted).await?;
-    let among = |accounts: &[Account], (code, owner): (AccountCode, Uuid)| {
-        accounts
-            .iter()
-            .find(|a| a.code == code && a.owner == owner)
-            .cloned()
+    let optimistic = tx.journal().optimistic;
+    let claim = match tx.journal().claim {
+        Some(claim) => claim,
+        None => tx.shards().next(optimistic),
     };
-    let missing: BTreeSet<(AccountCode, Uuid)> = wanted
-        .iter()
-        .copied()
-        .filter(|w| among(&known, *w).is_none())
-        .collect();
-    for (code, owner) in missing {
-        diesel::insert_into(account::table)
-            .values((
-                account::ledger.eq(currency.ledger()),
-                account::code.eq(code.code()),
-                account::owner.eq(owner),
-                account::constrained.eq(code.is_constrained()),
-            ))
-            .on_conflict_do_nothing()
-            .execute(tx.sql()?)
-            .await?;
+    tx.journal().claim = Some(claim);
+    let key = |(code, owner): (AccountCode, Uuid)| {
+        let stripe = if code.is_striped() { claim.shard } else { 0 };
+        (currency, code, owner, stripe)
+    };
+    let keys: Vec<Key> = wanted.iter().copied().map(key).collect();
+    let unread = |tx: &mut Tx| -> Vec<Key> {
+        let journal = tx.journal();
+        let unread = keys.iter().filter(|k| journal.find(k).is_none());
+        unread.copied().collect()
+    };
+    let asked = unread(tx);
+    if optimistic {
+        read(tx, PRESENT, &asked).await?;
+        let missing = unread(tx);
+        make(tx, &missing).await?;
+        read(tx, PRESENT, &missing).await?;
+    } else if !asked.is_empty() {
+        if present(tx, &asked).await? < asked.len() {
+            make(tx, &asked).await?;
+        }
+        read(tx, LOCKED, &asked).await?;
     }
-    let locking = format!("{PRESENT} FOR UPDATE OF a");
-    let locked = present(tx, &locking, currency, wanted).await?;
-    let found = wanted.iter().map(|w| parsed("account", among(&locked, *w)));
+    let journal = tx.journal();
+    let found = keys
+        .iter()
+        .map(|k| parsed("account", journal.find(k).cloned()));
     found.collect()
 }
 
-/// Saves every account and hold of a ledger that `before` had otherwise.
+const COUNT: &str = "SELECT count(*) AS n FROM account a
+    JOIN unnest($2, $3, $4) AS w (code, owner, stripe)
+      ON a.code = w.code AND a.owner = w.owner AND a.stripe = w.stripe
+    WHERE a.ledger = $1";
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    n: i64,
+}
+
+async fn present(tx: &mut Tx, wanted: &[Key]) -> Result<usize, Error> {
+    let Some((currency, ..)) = wanted.first().copied() else {
+        return Ok(0);
+    };
+    let count: Count = sql_query(COUNT)
+        .bind::<Integer, _>(currency.ledger())
+        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
+        .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
+        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>())
+        .get_result(tx.sql()?)
+        .await?;
+    Ok(usize::try_from(count.n).unwrap_or(0))
+}
+
+/// Takes every account of a ledger that `before` had otherwise: balances are written at the end of
+/// the transaction. Holds are written now.
 pub async fn save(tx: &mut Tx, before: &Ledger, after: &Ledger) -> Result<(), Error> {
     for a in after.accounts().filter(|a| before.account(a.id) != Some(a)) {
-        diesel::update(account::table.find(a.id.0))
-            .set((
-                account::debits.eq(a.debits.get()),
-                account::credits.eq(a.credits.get()),
-                account::debits_pending.eq(a.debits_pending.get()),
-                account::credits_pending.eq(a.credits_pending.get()),
-            ))
-            .execute(tx.sql()?)
-            .await?;
+        tx.journal().change(a)?;
     }
     for h in after.holds().filter(|h| before.hold(h.id) != Some(h)) {
         let row = HoldRow::of(h);
@@ -190,22 +264,9 @@ pub async fn save(tx: &mut Tx, before: &Ledger, after: &Ledger) -> Result<(), Er
     Ok(())
 }
 
-/// Writes a transfer.
-pub async fn insert_transfer(tx: &mut Tx, t: &Transfer, currency: Currency) -> Result<(), Error> {
-    diesel::insert_into(transfer::table)
-        .values((
-            transfer::id.eq(t.id.uuid()),
-            transfer::kind.eq(t.kind.code()),
-            transfer::ledger.eq(currency.ledger()),
-            transfer::debit.eq(t.debit.0),
-            transfer::credit.eq(t.credit.0),
-            transfer::amount.eq(t.amount.get()),
-            transfer::cause.eq(t.cause),
-            transfer::at.eq(to_pg(t.at)),
-        ))
-        .execute(tx.sql()?)
-        .await?;
-    Ok(())
+/// Books a transfer: it is written at the end of the transaction.
+pub fn insert_transfer(tx: &mut Tx, t: &Transfer, currency: Currency) {
+    tx.journal().transfers.push((*t, currency));
 }
 
 /// The open holds of these leases.

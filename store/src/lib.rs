@@ -5,12 +5,14 @@
 
 pub mod api_key;
 pub mod audit;
+mod batch;
 pub mod charge;
 mod convert;
 pub mod db;
 pub mod enrollment;
 pub mod error;
 pub mod idempotency;
+mod journal;
 pub mod lease;
 pub mod lease_event;
 pub mod ledger;
@@ -23,6 +25,7 @@ pub mod party;
 pub mod prove;
 pub mod quote;
 mod schema;
+pub mod shard;
 pub mod transaction;
 
 pub use db::Db;

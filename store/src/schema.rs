@@ -11,6 +11,8 @@ diesel::table! {
         credits -> BigInt,
         debits_pending -> BigInt,
         credits_pending -> BigInt,
+        stripe -> SmallInt,
+        version -> BigInt,
     }
 }
 
@@ -56,6 +58,19 @@ diesel::table! {
 }
 
 diesel::table! {
+    batch (id) {
+        id -> BigInt,
+        shard -> SmallInt,
+        no -> BigInt,
+        epoch -> BigInt,
+        rows -> Integer,
+        prev_hash -> Bytea,
+        hash -> Bytea,
+        sealed_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     charge (id) {
         id -> Uuid,
         meter_id -> Uuid,
@@ -74,6 +89,7 @@ diesel::table! {
         fee_account -> BigInt,
         tax_account -> BigInt,
         at -> Timestamptz,
+        batch -> Nullable<BigInt>,
     }
 }
 
@@ -189,6 +205,17 @@ diesel::table! {
         gpu_id -> Uuid,
         held_at -> Timestamptz,
         released_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    ledger_day (day) {
+        day -> Text,
+        heads -> Jsonb,
+        root -> Bytea,
+        public_key -> Bytea,
+        signature -> Bytea,
+        signed_at -> Timestamptz,
     }
 }
 
@@ -334,6 +361,18 @@ diesel::table! {
         amount -> BigInt,
         cause -> Uuid,
         at -> Timestamptz,
+        batch -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    writer (shard) {
+        shard -> SmallInt,
+        epoch -> BigInt,
+        node -> Nullable<Text>,
+        lease_until -> Nullable<Timestamptz>,
+        batch_no -> BigInt,
+        head -> Bytea,
     }
 }
 
@@ -347,6 +386,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     api_key,
     app_user,
     audit_event,
+    batch,
     charge,
     enrollment,
     gpu,
@@ -356,6 +396,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     lease,
     lease_event,
     lease_gpu,
+    ledger_day,
     machine,
     membership,
     meter,
@@ -365,4 +406,5 @@ diesel::allow_tables_to_appear_in_same_query!(
     quote,
     top_up,
     transfer,
+    writer,
 );

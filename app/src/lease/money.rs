@@ -179,7 +179,7 @@ impl LeaseMoney {
                 at: now,
             };
             after.charge(&charge).map_err(refuse)?;
-            store::charge::insert(tx, &charge, lease.terms.currency).await?;
+            store::charge::insert(tx, &charge, lease.terms.currency);
             match meter.resource {
                 Resource::Compute => self.compute = meter,
                 Resource::Storage => self.storage = meter,

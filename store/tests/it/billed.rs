@@ -104,7 +104,7 @@ pub(crate) async fn settle(
             at: after(to),
         };
         book.charge(&charge).unwrap();
-        store::charge::insert(tx, &charge, Currency::Usd).await?;
+        store::charge::insert(tx, &charge, Currency::Usd);
         store::meter::save(tx, &meter).await?;
     }
     store::ledger::save(tx, &before, &book).await

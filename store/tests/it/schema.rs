@@ -172,8 +172,15 @@ async fn a_pool_of_one_connection_migrates_or_leaves_no_lock_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_way_down_leaves_nothing() {
     let base = Database::fresh().await;
-    let down = include_str!("../../../migrations/2026-12-01-000001_create_market/down.sql");
-    base.run(&[down]).await;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations");
+    let mut steps: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|step| step.unwrap().path().join("down.sql"))
+        .collect();
+    steps.sort();
+    for down in steps.iter().rev() {
+        base.run(&[&std::fs::read_to_string(down).unwrap()]).await;
+    }
     let left = names(
         &base,
         "SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace

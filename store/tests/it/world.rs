@@ -260,7 +260,7 @@ impl World {
         let mut book = before.clone();
         book.transfer(&transfer).unwrap();
         store::ledger::save(tx, &before, &book).await?;
-        store::ledger::insert_transfer(tx, &transfer, Currency::Usd).await?;
+        store::ledger::insert_transfer(tx, &transfer, Currency::Usd);
         let top_up = TopUpRecord {
             id: TopUpId::from_uuid(cause),
             party: self.renter,
