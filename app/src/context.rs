@@ -11,9 +11,11 @@ use domain::id::{AuditId, MachineId, PartyId};
 use domain::refusal::Code;
 use store::Db;
 use store::db::{AsyncFunc, Tx};
+use store::group::Group;
 use uuid::Uuid;
 
 use crate::error::Error;
+use crate::lease::Ask;
 
 /// How money gets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +96,18 @@ pub struct Settings {
     pub wake: Box<dyn Wake>,
 }
 
+struct Shared {
+    settings: Settings,
+    bookings: Group<Cx, Ask, Answer, Error>,
+}
+
 /// The context of use-cases; cheap to clone.
 #[derive(Clone)]
-pub struct Cx(Arc<Settings>);
+pub struct Cx(Arc<Shared>);
 
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cx({:?})", self.0.policy)
+        write!(f, "Cx({:?})", self.0.settings.policy)
     }
 }
 
@@ -114,14 +121,22 @@ impl std::ops::Deref for Cx {
     type Target = Settings;
 
     fn deref(&self) -> &Settings {
-        &self.0
+        &self.0.settings
     }
 }
 
 impl Cx {
     /// Wraps the process's settings.
     pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
+        Self(Arc::new(Shared {
+            settings,
+            bookings: crate::lease::bookings(),
+        }))
+    }
+
+    /// Where bookings wait to be committed together.
+    pub(crate) fn bookings(&self) -> &Group<Cx, Ask, Answer, Error> {
+        &self.0.bookings
     }
 
     /// The present instant; read once per use-case.
@@ -208,6 +223,18 @@ pub struct OnceKey {
     pub fingerprint: [u8; 32],
 }
 
+impl OnceKey {
+    /// The key in its scope.
+    pub(crate) fn stored(&self, party: Option<PartyId>) -> store::idempotency::OnceKey {
+        store::idempotency::OnceKey {
+            party,
+            route: self.route.to_owned(),
+            key: self.key.clone(),
+            fingerprint: self.fingerprint,
+        }
+    }
+}
+
 /// How a mutation is answered: rendered inside the transaction, so that a repeat gets the same.
 pub struct Once<'a, T> {
     /// The key, if the client sent one.
@@ -233,6 +260,16 @@ pub struct Answer {
     pub body: serde_json::Value,
     /// Is it the stored answer of an earlier, equal request?
     pub replayed: bool,
+}
+
+impl Answer {
+    pub(crate) fn stored(done: store::idempotency::Done) -> Self {
+        Self {
+            status: done.status,
+            body: done.body,
+            replayed: done.replayed,
+        }
+    }
 }
 
 /// Runs a mutation once: in one transaction, together with the idempotency answer if there is a
@@ -265,12 +302,7 @@ where
             replayed: false,
         });
     };
-    let key = store::idempotency::OnceKey {
-        party: caller.map(|c| c.actor.party),
-        route: key.route.to_owned(),
-        key: key.key.clone(),
-        fingerprint: key.fingerprint,
-    };
+    let key = key.stored(caller.map(|c| c.actor.party));
     let work = &work;
     let done = cx
         .db
@@ -278,9 +310,5 @@ where
             Ok(render(&work(tx).await?))
         })
         .await?;
-    Ok(Answer {
-        status: done.status,
-        body: done.body,
-        replayed: done.replayed,
-    })
+    Ok(Answer::stored(done))
 }

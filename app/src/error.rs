@@ -122,6 +122,11 @@ impl Error {
                 "Nothing was changed. Try again in a moment.",
                 Some(Span::from_secs(1)),
             ),
+            Self::Store(StoreError::LedgerStopped(_)) => plain(
+                Code::Unavailable,
+                "The ledger is stopped for an inspection. Running leases go on; nothing was changed.",
+                Some(Span::from_mins(1)),
+            ),
             Self::Store(_) | Self::Fault(_) => plain(
                 Code::Internal,
                 "The fault is logged under this request id. Nothing was changed.",

@@ -24,6 +24,7 @@ mod view;
 
 pub use act::act;
 pub use book::book;
+pub(crate) use book::{Ask, group as bookings};
 pub use statement::statement;
 
 /// Book a quote.

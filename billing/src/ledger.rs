@@ -3,10 +3,10 @@
 //! `store` loads and locks the rows, this decides, `store` saves what changed. It is the oracle of
 //! the tests as well. Invariant: nothing changes on a refusal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::clock::Timestamp;
-use domain::id::HoldId;
+use domain::id::{HoldId, LeaseId};
 use domain::money::Micros;
 
 use crate::account::{Account, AccountId};
@@ -19,6 +19,8 @@ use crate::transfer::{Transfer, TransferRefusal};
 pub struct Ledger {
     accounts: BTreeMap<AccountId, Account>,
     holds: BTreeMap<HoldId, Hold>,
+    /// Leases with an open hold.
+    open: BTreeSet<LeaseId>,
 }
 
 impl Ledger {
@@ -27,9 +29,12 @@ impl Ledger {
         accounts: impl IntoIterator<Item = Account>,
         holds: impl IntoIterator<Item = Hold>,
     ) -> Self {
+        let holds: BTreeMap<HoldId, Hold> = holds.into_iter().map(|h| (h.id, h)).collect();
+        let open = holds.values().filter(|h| h.state == HoldState::Open);
         Self {
             accounts: accounts.into_iter().map(|a| (a.id, a)).collect(),
-            holds: holds.into_iter().map(|h| (h.id, h)).collect(),
+            open: open.map(|h| h.lease).collect(),
+            holds,
         }
     }
 
@@ -77,12 +82,12 @@ impl Ledger {
         if hold.state != HoldState::Open || hold.posted != Micros::ZERO {
             return Err(TransferRefusal::HoldNotOpen);
         }
-        let rival = |h: &Hold| h.lease == hold.lease && h.state == HoldState::Open;
-        if self.holds.contains_key(&hold.id) || self.holds.values().any(rival) {
+        if self.holds.contains_key(&hold.id) || self.open.contains(&hold.lease) {
             return Err(TransferRefusal::HoldOfOther);
         }
         let account = self.pending(hold.account, hold.amount)?;
         self.put([account]);
+        self.open.insert(hold.lease);
         self.holds.insert(hold.id, hold);
         Ok(())
     }
@@ -132,21 +137,25 @@ impl Ledger {
             return Err(TransferRefusal::ExceedsHold);
         }
         hold.posted = hold.posted.plus(pays)?;
-        let mut next = self.clone();
-        let mut wallet = next.get(to.wallet)?.clone();
+        let mut wallet = self.get(to.wallet)?.clone();
         wallet.debits = wallet.debits.plus(pays)?;
         wallet.debits_pending = wallet.debits_pending.minus(pays)?;
-        next.put([wallet]);
-        for (account, amount) in [
+        let mut moved = vec![wallet];
+        for (id, amount) in [
             (to.earned, due.provider()?),
             (to.fee, due.fee),
             (to.tax, due.tax),
         ] {
-            let credited = next.credited(account, amount)?;
-            next.put([credited]);
+            // Two of them may be one account: then the second adds to the first.
+            let before = moved.iter().rev().find(|a| a.id == id);
+            let mut account = before.map_or_else(|| self.get(id), Ok)?.clone();
+            account.credits = account.credits.plus(amount)?;
+            moved.push(account);
         }
-        next.holds.insert(hold.id, hold);
-        *self = next;
+        for account in moved {
+            self.put([account]);
+        }
+        self.holds.insert(hold.id, hold);
         Ok(())
     }
 
@@ -168,6 +177,7 @@ impl Ledger {
         let mut account = self.get(hold.account)?.clone();
         account.debits_pending = account.debits_pending.minus(hold.remaining())?;
         hold.state = state;
+        self.open.remove(&hold.lease);
         self.put([account]);
         self.holds.insert(id, hold);
         Ok(())

@@ -15,6 +15,8 @@ CREATE TABLE writer (
     epoch bigint NOT NULL DEFAULT 0,
     node text,
     lease_until timestamptz,
+    -- Why nothing may be written: a violated invariant, until an operator lifts it.
+    stopped text CHECK (stopped <> ''),
     -- Number and hash of the shard's last batch.
     batch_no bigint NOT NULL DEFAULT 0,
     head bytea NOT NULL DEFAULT decode(repeat('00', 32), 'hex') CHECK (length(head) = 32)

@@ -6,7 +6,7 @@ use billing::chain::{Hash, Row, seal};
 use billing::charge::Charge;
 use billing::transfer::Transfer;
 use diesel::pg::data_types::PgTimestamp;
-use diesel::sql_types::{Array, BigInt, Bytea, Integer, Nullable, SmallInt, Timestamptz};
+use diesel::sql_types::{Array, BigInt, Bytea, Integer, Nullable, SmallInt, Text, Timestamptz};
 use diesel::{QueryableByName, sql_query};
 use diesel_async::RunQueryDsl;
 use domain::money::Currency;
@@ -31,6 +31,12 @@ struct HeadRow {
 }
 
 #[derive(QueryableByName)]
+struct Stop {
+    #[diesel(sql_type = Text)]
+    reason: String,
+}
+
+#[derive(QueryableByName)]
 struct BatchId {
     #[diesel(sql_type = BigInt)]
     id: i64,
@@ -40,7 +46,10 @@ const BALANCES: &str = "
 UPDATE account a SET debits = v.d, credits = v.c, debits_pending = v.dp, credits_pending = v.cp,
        version = a.version + 1
   FROM unnest($1, $2, $3, $4, $5, $6) AS v (id, was, d, c, dp, cp)
- WHERE a.id = v.id AND a.version = v.was";
+ WHERE a.id = v.id AND a.version = v.was
+   AND NOT EXISTS (SELECT 1 FROM writer WHERE shard = $7 AND stopped IS NOT NULL)";
+
+const STOPPED: &str = "SELECT coalesce(stopped, '') AS reason FROM writer WHERE shard = $1";
 
 const HEAD: &str = "SELECT epoch, batch_no, head FROM writer WHERE shard = $1 FOR UPDATE";
 
@@ -65,24 +74,20 @@ pub(crate) async fn flush(tx: &mut Tx) -> Result<(), Error> {
     if journal.is_empty() {
         return Ok(());
     }
-    save_balances(tx, &journal.changed()).await?;
-    let rows = journal
-        .transfers
-        .len()
-        .saturating_add(journal.charges.len());
-    if rows == 0 {
-        return Ok(());
-    }
     let claim = match journal.claim {
         Some(claim) => claim,
         None => tx.shards().next(journal.optimistic),
     };
+    save_balances(tx, &journal.changed(), claim).await?;
+    if journal.transfers.is_empty() && journal.charges.is_empty() {
+        return Ok(());
+    }
     let batch = chain(tx, claim, (&journal.transfers, &journal.charges)).await?;
     insert_transfers(tx, batch, &journal.transfers).await?;
     insert_charges(tx, batch, &journal.charges).await
 }
 
-async fn save_balances(tx: &mut Tx, changed: &[&Kept]) -> Result<(), Error> {
+async fn save_balances(tx: &mut Tx, changed: &[&Kept], claim: Claim) -> Result<(), Error> {
     if changed.is_empty() {
         return Ok(());
     }
@@ -94,13 +99,21 @@ async fn save_balances(tx: &mut Tx, changed: &[&Kept]) -> Result<(), Error> {
         .bind::<Array<BigInt>, _>(column(|k| k.account.credits.get()))
         .bind::<Array<BigInt>, _>(column(|k| k.account.debits_pending.get()))
         .bind::<Array<BigInt>, _>(column(|k| k.account.credits_pending.get()))
+        .bind::<SmallInt, _>(claim.shard)
         .execute(tx.sql()?)
         .await?;
     if rows == changed.len() {
-        Ok(())
-    } else {
+        return Ok(());
+    }
+    let stop: Stop = sql_query(STOPPED)
+        .bind::<SmallInt, _>(claim.shard)
+        .get_result(tx.sql()?)
+        .await?;
+    if stop.reason.is_empty() {
         tracing::debug!(rows, wanted = changed.len(), "a balance was stale");
         Err(Error::Contended)
+    } else {
+        Err(Error::LedgerStopped(stop.reason))
     }
 }
 

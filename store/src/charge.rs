@@ -10,7 +10,7 @@ use domain::id::{ChargeId, HoldId, LeaseId, MeterId, PartyId};
 use domain::money::{Currency, Micros};
 use uuid::Uuid;
 
-use crate::convert::from_pg;
+use crate::convert::{currency, from_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::schema::charge;
@@ -79,6 +79,24 @@ pub async fn of_lease(ro: &mut Ro, lease: LeaseId) -> Result<Vec<Charge>, Error>
         .select(Row::as_select());
     let rows: Vec<Row> = query.load(ro.sql()?).await?;
     Ok(rows.into_iter().map(Row::record).collect())
+}
+
+/// The charges of the batches after the first number up to the second.
+pub(crate) async fn of_batches(
+    ro: &mut Ro,
+    (after, up_to): (i64, i64),
+) -> Result<Vec<(i64, Charge, Currency)>, Error> {
+    let query = charge::table
+        .filter(charge::batch.gt(after).and(charge::batch.le(up_to)))
+        .select((
+            charge::batch.assume_not_null(),
+            charge::ledger,
+            Row::as_select(),
+        ));
+    let rows: Vec<(i64, i32, Row)> = query.load(ro.sql()?).await?;
+    rows.into_iter()
+        .map(|(batch, ledger, row)| Ok((batch, row.record(), currency(ledger)?)))
+        .collect()
 }
 
 /// Gross and fee of everything ever charged for the provider's machines.

@@ -81,6 +81,9 @@ pub enum Error {
     /// The idempotency key is being worked on.
     #[error("the idempotency key is being worked on")]
     IdempotencyInFlight,
+    /// An invariant of the ledger is violated: no money moves until an operator has looked.
+    #[error("the ledger is stopped: {0}")]
+    LedgerStopped(String),
     /// A row holds what the code does not know.
     #[error("a row has an unknown {0}")]
     Corrupt(&'static str),

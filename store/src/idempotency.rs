@@ -1,7 +1,7 @@
 //! Answers by idempotency key. The row commits with the effect; a repeat gets the same answer.
 
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
+use diesel::sql_types::{Array, BigInt, Bytea, Json, SmallInt, Text, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::PartyId;
@@ -76,12 +76,12 @@ impl Db {
     {
         let work = &work;
         self.write::<Done, E, _>(async |tx: &mut Tx| {
-            lock(tx, key).await?;
-            if let Some(done) = find(tx, key).await? {
+            let mut known = begin(tx, std::slice::from_ref(key)).await?;
+            if let Some(done) = known.pop().transpose()?.flatten() {
                 return Ok(done);
             }
             let body = work(tx).await?;
-            insert(tx, key, now, (status, &body)).await?;
+            finish(tx, &[(key.clone(), status, body.clone())], now).await?;
             Ok(Done {
                 status,
                 body,
@@ -92,58 +92,87 @@ impl Db {
     }
 }
 
-async fn lock(tx: &mut Tx, key: &OnceKey) -> Result<(), Error> {
-    let taken = diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
-        .bind::<BigInt, _>(key.lock())
+#[derive(QueryableByName)]
+struct Answered {
+    #[diesel(sql_type = SqlUuid)]
+    party_id: Uuid,
+    #[diesel(sql_type = Text)]
+    route: String,
+    #[diesel(sql_type = Text)]
+    key: String,
+    #[diesel(sql_type = Bytea)]
+    fingerprint: Vec<u8>,
+    #[diesel(sql_type = SmallInt)]
+    status: i16,
+    #[diesel(sql_type = Json)]
+    body: Value,
+}
+
+const LOCK: &str = "SELECT pg_advisory_xact_lock(k) FROM unnest($1) AS k";
+const FIND: &str = "
+SELECT i.party_id, i.route, i.key, i.fingerprint, i.status, i.body FROM idempotency i
+  JOIN unnest($1, $2, $3) AS w (party, route, key)
+    ON i.party_id = w.party AND i.route = w.route AND i.key = w.key";
+
+/// Takes the keys for this transaction, and says of each, in order, what it was answered already:
+/// nothing, the stored answer, or [`Error::IdempotencyMismatch`].
+/// [`Error::IdempotencyInFlight`] if somebody else works on one of them for too long.
+pub async fn begin(
+    tx: &mut Tx,
+    keys: &[OnceKey],
+) -> Result<Vec<Result<Option<Done>, Error>>, Error> {
+    let mut locks: Vec<i64> = keys.iter().map(OnceKey::lock).collect();
+    locks.sort_unstable();
+    let taken = diesel::sql_query(LOCK)
+        .bind::<Array<BigInt>, _>(locks)
         .execute(tx.sql()?)
         .await
         .map_err(Error::from);
     match taken {
-        Err(Error::Contended) => Err(Error::IdempotencyInFlight),
-        other => other.map(|_rows| ()),
+        Err(Error::Contended) => return Err(Error::IdempotencyInFlight),
+        other => other.map(|_rows| ())?,
     }
-}
-
-async fn find(tx: &mut Tx, key: &OnceKey) -> Result<Option<Done>, Error> {
-    let row: Option<(Vec<u8>, i16, Value)> = idempotency::table
-        .find((key.owner(), &key.route, &key.key))
-        .select((
-            idempotency::fingerprint,
-            idempotency::status,
-            idempotency::body,
-        ))
-        .first(tx.sql()?)
-        .await
-        .optional()?;
-    match row {
-        None => Ok(None),
-        Some((fingerprint, _, _)) if fingerprint != key.fingerprint => {
-            Err(Error::IdempotencyMismatch)
+    let rows: Vec<Answered> = diesel::sql_query(FIND)
+        .bind::<Array<SqlUuid>, _>(keys.iter().map(OnceKey::owner).collect::<Vec<_>>())
+        .bind::<Array<Text>, _>(keys.iter().map(|k| k.route.as_str()).collect::<Vec<_>>())
+        .bind::<Array<Text>, _>(keys.iter().map(|k| k.key.as_str()).collect::<Vec<_>>())
+        .load(tx.sql()?)
+        .await?;
+    let answer = |key: &OnceKey| {
+        let same =
+            |r: &&Answered| r.party_id == key.owner() && r.route == key.route && r.key == key.key;
+        match rows.iter().find(same) {
+            None => Ok(None),
+            Some(row) if row.fingerprint != key.fingerprint => Err(Error::IdempotencyMismatch),
+            Some(row) => Ok(Some(Done {
+                status: u16::try_from(row.status).unwrap_or(200),
+                body: row.body.clone(),
+                replayed: true,
+            })),
         }
-        Some((_, status, body)) => Ok(Some(Done {
-            status: u16::try_from(status).unwrap_or(200),
-            body,
-            replayed: true,
-        })),
-    }
+    };
+    Ok(keys.iter().map(answer).collect())
 }
 
-async fn insert(
+/// Stores the answers of keys that this transaction has begun.
+pub async fn finish(
     tx: &mut Tx,
-    key: &OnceKey,
+    answers: &[(OnceKey, u16, Value)],
     now: Timestamp,
-    (status, body): (u16, &Value),
 ) -> Result<(), Error> {
-    diesel::insert_into(idempotency::table)
-        .values((
+    let row = |(key, status, body): &(OnceKey, u16, Value)| {
+        (
             idempotency::party_id.eq(key.owner()),
-            idempotency::route.eq(&key.route),
-            idempotency::key.eq(&key.key),
-            idempotency::fingerprint.eq(key.fingerprint.as_slice()),
-            idempotency::status.eq(i16::try_from(status).unwrap_or(200)),
-            idempotency::body.eq(body),
+            idempotency::route.eq(key.route.clone()),
+            idempotency::key.eq(key.key.clone()),
+            idempotency::fingerprint.eq(key.fingerprint.to_vec()),
+            idempotency::status.eq(i16::try_from(*status).unwrap_or(200)),
+            idempotency::body.eq(body.clone()),
             idempotency::created_at.eq(to_pg(now)),
-        ))
+        )
+    };
+    diesel::insert_into(idempotency::table)
+        .values(answers.iter().map(row).collect::<Vec<_>>())
         .execute(tx.sql()?)
         .await?;
     Ok(())

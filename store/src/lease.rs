@@ -24,7 +24,7 @@ mod find;
 mod gpu;
 
 pub use find::{
-    guarded, live_ids, live_of_machine, of_quote, overdue, provider_live, renter_live,
+    guarded, live_ids, live_of_machine, overdue, provider_live, quotes_used, renter_live,
     wanted_of_machine,
 };
 pub use gpu::{gpus_of, release_gpus, take_gpus};
@@ -208,10 +208,11 @@ impl Row {
     }
 }
 
-/// Inserts a lease. Its meters must follow in the same transaction.
-pub async fn insert(tx: &mut Tx, record: &LeaseRecord) -> Result<(), Error> {
+/// Inserts leases. Their meters must follow in the same transaction.
+pub async fn insert(tx: &mut Tx, records: &[LeaseRecord]) -> Result<(), Error> {
+    let rows = records.iter().map(Row::of).collect::<Result<Vec<_>, _>>()?;
     diesel::insert_into(lease::table)
-        .values(Row::of(record)?)
+        .values(rows)
         .execute(tx.sql()?)
         .await?;
     Ok(())

@@ -36,20 +36,23 @@ pub struct LeaseEventRecord {
     pub actor_kind: String,
 }
 
-/// Writes an event.
-pub async fn insert(tx: &mut Tx, event: &LeaseEventRecord, actor: ActorRef) -> Result<(), Error> {
-    diesel::insert_into(lease_event::table)
-        .values((
+/// Writes events, each with its actor.
+pub async fn insert(tx: &mut Tx, events: &[(LeaseEventRecord, ActorRef)]) -> Result<(), Error> {
+    let row = |(event, actor): &(LeaseEventRecord, ActorRef)| {
+        (
             lease_event::id.eq(event.id.uuid()),
             lease_event::lease_id.eq(event.lease.uuid()),
             lease_event::at.eq(to_pg(event.at)),
             lease_event::from_state.eq(event.from.map(LeaseState::as_str)),
             lease_event::to_state.eq(event.to.as_str()),
             lease_event::reason.eq(event.reason.as_str()),
-            lease_event::detail.eq(&event.detail),
+            lease_event::detail.eq(event.detail.clone()),
             lease_event::actor_kind.eq(actor.kind()),
             lease_event::actor_id.eq(actor.id()),
-        ))
+        )
+    };
+    diesel::insert_into(lease_event::table)
+        .values(events.iter().map(row).collect::<Vec<_>>())
         .execute(tx.sql()?)
         .await?;
     Ok(())

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use billing::account::{Account, AccountCode, AccountId};
 use billing::hold::{Hold, HoldState};
 use billing::ledger::Ledger;
-use billing::transfer::Transfer;
+use billing::transfer::{Transfer, TransferKind};
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Bool, Integer, SmallInt, Uuid as SqlUuid};
+use diesel::upsert::excluded;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
-use domain::id::{HoldId, LeaseId, PartyId, TopUpId};
+use domain::id::{HoldId, LeaseId, PartyId, TopUpId, TransferId};
 use domain::money::{Currency, Micros};
 use uuid::Uuid;
 
@@ -20,7 +21,7 @@ use crate::convert::{currency, from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::journal::Key;
-use crate::schema::{account, hold, top_up};
+use crate::schema::{account, hold, top_up, transfer};
 
 #[derive(QueryableByName)]
 #[diesel(table_name = account)]
@@ -54,8 +55,8 @@ impl AccountRow {
     }
 }
 
-#[derive(Queryable, Selectable, Insertable, AsChangeset)]
-#[diesel(table_name = hold, treat_none_as_null = true)]
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = hold)]
 struct HoldRow {
     id: Uuid,
     account: i64,
@@ -251,22 +252,65 @@ pub async fn save(tx: &mut Tx, before: &Ledger, after: &Ledger) -> Result<(), Er
     for a in after.accounts().filter(|a| before.account(a.id) != Some(a)) {
         tx.journal().change(a)?;
     }
-    for h in after.holds().filter(|h| before.hold(h.id) != Some(h)) {
-        let row = HoldRow::of(h);
-        diesel::insert_into(hold::table)
-            .values(&row)
-            .on_conflict(hold::id)
-            .do_update()
-            .set(&row)
-            .execute(tx.sql()?)
-            .await?;
+    let changed = after.holds().filter(|h| before.hold(h.id) != Some(h));
+    let rows: Vec<HoldRow> = changed.map(HoldRow::of).collect();
+    if rows.is_empty() {
+        return Ok(());
     }
+    diesel::insert_into(hold::table)
+        .values(rows)
+        .on_conflict(hold::id)
+        .do_update()
+        .set((
+            hold::amount.eq(excluded(hold::amount)),
+            hold::posted.eq(excluded(hold::posted)),
+            hold::state.eq(excluded(hold::state)),
+            hold::expires_at.eq(excluded(hold::expires_at)),
+        ))
+        .execute(tx.sql()?)
+        .await?;
     Ok(())
 }
 
 /// Books a transfer: it is written at the end of the transaction.
 pub fn insert_transfer(tx: &mut Tx, t: &Transfer, currency: Currency) {
     tx.journal().transfers.push((*t, currency));
+}
+
+/// The transfers of the batches after the first number up to the second.
+pub(crate) async fn of_batches(
+    ro: &mut Ro,
+    (after, up_to): (i64, i64),
+) -> Result<Vec<(i64, Transfer, Currency)>, Error> {
+    type Columns = (i64, Uuid, i16, i32, i64, i64, i64, Uuid, PgTimestamp);
+    let rows: Vec<Columns> = transfer::table
+        .filter(transfer::batch.gt(after).and(transfer::batch.le(up_to)))
+        .select((
+            transfer::batch.assume_not_null(),
+            transfer::id,
+            transfer::kind,
+            transfer::ledger,
+            transfer::debit,
+            transfer::credit,
+            transfer::amount,
+            transfer::cause,
+            transfer::at,
+        ))
+        .load(ro.sql()?)
+        .await?;
+    let record = |(batch, id, kind, ledger, debit, credit, amount, cause, at): Columns| {
+        let transfer = Transfer {
+            id: TransferId::from_uuid(id),
+            kind: parsed("transfer kind", TransferKind::from_code(kind))?,
+            debit: AccountId(debit),
+            credit: AccountId(credit),
+            amount: Micros::new(amount),
+            cause,
+            at: from_pg(at),
+        };
+        Ok((batch, transfer, currency(ledger)?))
+    };
+    rows.into_iter().map(record).collect()
 }
 
 /// The open holds of these leases.

@@ -11,6 +11,7 @@ mod convert;
 pub mod db;
 pub mod enrollment;
 pub mod error;
+pub mod group;
 pub mod idempotency;
 mod journal;
 pub mod lease;
@@ -27,5 +28,6 @@ pub mod quote;
 mod schema;
 pub mod shard;
 pub mod transaction;
+pub mod writer;
 
 pub use db::Db;

@@ -202,6 +202,18 @@ pub async fn get_for_update(tx: &mut Tx, id: MachineId) -> Result<Option<Machine
     row.map(Row::record).transpose()
 }
 
+/// Locks machines in the order of their ids.
+pub async fn lock(tx: &mut Tx, ids: &[MachineId]) -> Result<(), Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|m| m.uuid()).collect();
+    let query = machine::table
+        .filter(machine::id.eq_any(ids))
+        .order(machine::id)
+        .select(machine::id)
+        .for_update();
+    let _locked: Vec<Uuid> = query.load(tx.sql()?).await?;
+    Ok(())
+}
+
 /// The party's machines, newest first.
 pub async fn list(ro: &mut Ro, party: PartyId, page: Page) -> Result<Paged<MachineRecord>, Error> {
     let mut query = machine::table

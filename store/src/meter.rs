@@ -117,9 +117,10 @@ impl Row {
 }
 
 /// Inserts a meter.
-pub async fn insert(tx: &mut Tx, record: &Meter) -> Result<(), Error> {
+pub async fn insert(tx: &mut Tx, records: &[Meter]) -> Result<(), Error> {
+    let rows: Vec<Row> = records.iter().map(Row::of).collect();
     diesel::insert_into(meter::table)
-        .values(Row::of(record))
+        .values(rows)
         .execute(tx.sql()?)
         .await?;
     Ok(())

@@ -182,10 +182,31 @@ pub async fn supplies(ro: &mut Ro, now: Timestamp) -> Result<Vec<Supply>, Error>
 
 /// One live offer with its machine's facts at `now`.
 pub async fn supply_of(ro: &mut Ro, id: OfferId, now: Timestamp) -> Result<Option<Supply>, Error> {
-    match get(ro, id).await? {
-        Some(record) if record.live => Ok(assemble(ro, vec![record], now).await?.pop()),
-        _ => Ok(None),
+    let found = by_ids(ro, &[id]).await?;
+    Ok(supplies_of(ro, found, now).await?.pop())
+}
+
+/// The live ones of these offers with their supply.
+pub async fn supplies_of(
+    ro: &mut Ro,
+    mut offers: Vec<OfferRecord>,
+    now: Timestamp,
+) -> Result<Vec<Supply>, Error> {
+    offers.retain(|o| o.live);
+    if offers.is_empty() {
+        return Ok(Vec::new());
     }
+    assemble(ro, offers, now).await
+}
+
+/// These offers.
+pub async fn by_ids(ro: &mut Ro, ids: &[OfferId]) -> Result<Vec<OfferRecord>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|o| o.uuid()).collect();
+    let query = offer::table
+        .filter(offer::id.eq_any(ids))
+        .select(Row::as_select());
+    let rows: Vec<Row> = query.load(ro.sql()?).await?;
+    rows.into_iter().map(Row::record).collect()
 }
 
 async fn assemble(

@@ -42,6 +42,28 @@ pub async fn put(
     Ok(())
 }
 
+/// Puts several messages of one topic in: key and the rest.
+pub async fn put_all(
+    tx: &mut Tx,
+    topic: &str,
+    messages: &[(String, Value)],
+    now: Timestamp,
+) -> Result<(), Error> {
+    let row = |(key, payload): &(String, Value)| {
+        (
+            outbox::topic.eq(topic.to_owned()),
+            outbox::key.eq(key.clone()),
+            outbox::payload.eq(payload.clone()),
+            outbox::at.eq(to_pg(now)),
+        )
+    };
+    diesel::insert_into(outbox::table)
+        .values(messages.iter().map(row).collect::<Vec<_>>())
+        .execute(tx.sql()?)
+        .await?;
+    Ok(())
+}
+
 /// The first `most` messages that wait.
 pub async fn undelivered(ro: &mut Ro, most: i64) -> Result<Vec<Message>, Error> {
     let rows: Vec<(i64, String, String, Value)> = outbox::table

@@ -10,6 +10,8 @@ use diesel_async::RunQueryDsl;
 use crate::db::Ro;
 use crate::error::Error;
 
+mod chain;
+
 /// One invariant and what violates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvariantRow {
@@ -32,7 +34,7 @@ struct Example {
 }
 
 /// Number, statement, query of examples.
-const INVARIANTS: [(&str, &str, &str); 17] = [
+const INVARIANTS: [(&str, &str, &str); 19] = [
     (
         "I1",
         "debits equal credits in each currency",
@@ -126,6 +128,35 @@ const INVARIANTS: [(&str, &str, &str); 17] = [
          WHERE (x.amount = t.amount AND x.cause = t.id AND w.code = 200 AND w.owner = t.party_id) IS NOT TRUE",
     ),
     (
+        "I10",
+        "each shard's batches follow one another up to its head, and every movement is in a batch",
+        "SELECT shard::text || '/' || no::text AS example FROM (
+            SELECT shard, no, prev_hash, lag(hash) OVER w AS before, lag(no) OVER w AS last
+              FROM batch WINDOW w AS (PARTITION BY shard ORDER BY no)) b
+         WHERE no <> coalesce(last, 0) + 1
+            OR prev_hash <> coalesce(before, decode(repeat('00', 32), 'hex'))
+         UNION ALL
+         SELECT w.shard::text FROM writer w LEFT JOIN batch b ON b.shard = w.shard AND b.no = w.batch_no
+         WHERE w.batch_no <> coalesce((SELECT max(no) FROM batch x WHERE x.shard = w.shard), 0)
+            OR w.head <> coalesce(b.hash, decode(repeat('00', 32), 'hex'))
+         UNION ALL
+         SELECT t.id::text FROM transfer t LEFT JOIN batch b ON b.id = t.batch
+         WHERE b.id IS NULL AND t.batch IS NOT NULL
+         UNION ALL
+         SELECT c.id::text FROM charge c LEFT JOIN batch b ON b.id = c.batch
+         WHERE b.id IS NULL AND c.batch IS NOT NULL",
+    ),
+    (
+        "I14",
+        "each movement is between accounts that exist",
+        "SELECT t.id::text AS example FROM transfer t
+           LEFT JOIN account d ON d.id = t.debit LEFT JOIN account c ON c.id = t.credit
+         WHERE d.id IS NULL OR c.id IS NULL
+         UNION ALL
+         SELECT c.id::text FROM charge c
+         WHERE 4 <> (SELECT count(*) FROM account a WHERE a.id IN (c.wallet, c.earned, c.fee_account, c.tax_account))",
+    ),
+    (
         "I15",
         "both sides of each movement have its currency",
         "SELECT t.id::text AS example FROM transfer t JOIN account d ON d.id = t.debit JOIN account c ON c.id = t.credit
@@ -196,5 +227,6 @@ pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
             examples: found.into_iter().map(|e| e.example).collect(),
         });
     }
+    rows.push(chain::recomputed(ro).await?);
     Ok(rows)
 }

@@ -149,6 +149,16 @@ pub async fn insert(tx: &mut Tx, record: &QuoteRecord) -> Result<(), Error> {
     Ok(())
 }
 
+/// These quotes, whoever's they are: the caller looks at the party.
+pub async fn by_ids(ro: &mut Ro, ids: &[QuoteId]) -> Result<Vec<QuoteRecord>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|q| q.uuid()).collect();
+    let query = quote::table
+        .filter(quote::id.eq_any(ids))
+        .select(Row::as_select());
+    let rows: Vec<Row> = query.load(ro.sql()?).await?;
+    rows.into_iter().map(Row::record).collect()
+}
+
 /// One quote of the party.
 pub async fn get(ro: &mut Ro, party: PartyId, id: QuoteId) -> Result<Option<QuoteRecord>, Error> {
     let query = quote::table

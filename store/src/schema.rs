@@ -371,6 +371,7 @@ diesel::table! {
         epoch -> BigInt,
         node -> Nullable<Text>,
         lease_until -> Nullable<Timestamptz>,
+        stopped -> Nullable<Text>,
         batch_no -> BigInt,
         head -> Bytea,
     }

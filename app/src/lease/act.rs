@@ -110,7 +110,8 @@ async fn prepare_resume(
         free: !g.leased && !g.busy_elsewhere,
     });
     let picked = pick(&slots.collect::<Vec<_>>(), lease.terms.gpu_count).ok_or_else(gpus_gone)?;
-    store::lease::take_gpus(tx, lease.id, &picked, now).await?;
+    let taken: Vec<_> = picked.into_iter().map(|gpu| (lease.id, gpu)).collect();
+    store::lease::take_gpus(tx, &taken, now).await?;
     let burn = burn(lease)?;
     money
         .change_hold(tx, lease, |book, hold| {

@@ -1,79 +1,237 @@
-//! Booking: GPUs and money are held together with the lease, or nothing happens.
+//! Booking: GPUs and money are held together with the lease, or nothing happens. Bookings that
+//! arrive together are decided one after another in memory and committed together.
 
-use billing::account::AccountCode;
-use billing::hold::{Burn, Hold, HoldState, size};
-use billing::ledger::Ledger;
+use std::collections::BTreeMap;
+
 use billing::meter::{Meter, NewMeter, Resource};
 use billing::rating::Shares;
 use domain::access::Scope;
+use domain::audit::{ActorRef, AuditLine};
 use domain::clock::Timestamp;
-use domain::id::{HoldId, LeaseId, MeterId};
-use domain::lease::{LeaseEvent, LeaseReason, LeaseState, PLACE_LIMIT};
-use domain::money::Micros;
+use domain::id::{LeaseId, MeterId};
+use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::money::{Micros, MoneyError};
 use domain::refusal::Code;
-use matching::plan::{Placement, place};
-use serde_json::json;
+use matching::plan::Placement;
+use serde_json::{Value, json};
 use store::db::Tx;
 use store::error::Constraint;
+use store::group::{Group, Served};
 use store::lease::LeaseRecord;
+use store::lease_event::LeaseEventRecord;
 use store::quote::QuoteRecord;
 
-use super::change::{Cause, record};
+use super::change::{Cause, event_of};
 use super::{LeaseView, NewLease, view};
-use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
+use crate::context::{Answer, Audited, Caller, Cx, Once};
 use crate::error::Error;
-use crate::offer::not_own;
-use crate::quote::{refuse_miss, request_of};
-use crate::wallet::refuse;
+
+mod stock;
+
+use stock::{Booked, Stock};
+
+/// Most bookings in one transaction.
+const MOST: usize = 128;
+
+/// A booking that waits.
+pub(crate) struct Ask {
+    caller: Caller,
+    input: NewLease,
+    id: LeaseId,
+    once: Once<'static, LeaseView>,
+}
+
+/// Where bookings wait to be committed together.
+pub(crate) fn group() -> Group<Cx, Ask, Answer, Error> {
+    Group::new(MOST, serve, |ask| {
+        let key = ask.key()?;
+        Some(format!("{:?} {} {}", key.party, key.route, key.key))
+    })
+}
+
+impl Ask {
+    fn key(&self) -> Option<store::idempotency::OnceKey> {
+        let party = Some(self.caller.actor.party);
+        self.once.key.as_ref().map(|k| k.stored(party))
+    }
+}
 
 /// Books a quote: exactly its price, or 409 and nothing is charged.
 pub async fn book(
     cx: &Cx,
     caller: &Caller,
     input: NewLease,
-    once: Once<'_, LeaseView>,
+    once: Once<'static, LeaseView>,
 ) -> Result<Answer, Error> {
     caller.may(Scope::LeasesWrite, None)?;
-    let now = cx.now();
-    check(&input, now)?;
-    let id = LeaseId::from_uuid(cx.id());
-    let (input, once) = (&input, &once);
-    let answer = mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
-        let (quote, placed) = find_place(cx, caller, tx, (input, now)).await?;
-        let provider = store::machine::get(tx, placed.machine)
-            .await?
-            .ok_or(Error::Fault("an offer without its machine"))?
-            .party;
-        not_own(provider, caller.actor.party)?;
-        let mut lease = draft(cx, (id, now), (quote, &placed), input);
-        lease.provider = provider;
-        store::lease::insert(tx, &lease).await?;
-        store::lease::take_gpus(tx, id, &placed.gpus, now).await?;
-        open_meters(tx, &lease, now).await?;
-        hold_money(cx, tx, &lease, now).await?;
-        let mut cause = Cause::market(LeaseEvent::Placed, LeaseReason::Booked, now);
-        cause.actor = caller.actor.who;
-        record(cx, tx, &lease, (None, &cause)).await?;
-        let what = Audited {
-            action: "lease.book",
-            object: id.to_string(),
-            reason: "by request",
-        };
-        store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
-        view::one(tx, lease, now).await
-    })
-    .await
-    .map_err(|error| match error.constraint() {
-        Some(Constraint::LeaseGpuOnce) => Error::refused(
-            Code::CapacityTaken,
-            "Somebody else has just booked these GPUs.",
-        )
-        .suggesting("Search again with POST /v1/offers/search."),
-        Some(Constraint::QuoteUsed) => quote_used(),
-        _ => error,
-    })?;
+    check(&input, cx.now())?;
+    let ask = Ask {
+        caller: caller.clone(),
+        input,
+        id: LeaseId::from_uuid(cx.id()),
+        once,
+    };
+    let answer = cx
+        .bookings()
+        .run(cx, ask)
+        .await
+        .map_err(|error| match error.constraint() {
+            Some(Constraint::LeaseGpuOnce) => Error::refused(
+                Code::CapacityTaken,
+                "Somebody else has just booked these GPUs.",
+            )
+            .suggesting("Search again with POST /v1/offers/search."),
+            Some(Constraint::QuoteUsed) => quote_used(),
+            _ => error,
+        })?;
     cx.wake.reconcile();
     Ok(answer)
+}
+
+fn serve<'a>(cx: &'a Cx, asks: &'a [Ask]) -> Served<'a, Answer, Error> {
+    Box::pin(async move {
+        let now = cx.now();
+        cx.db
+            .write::<_, Error, _>(async |tx: &mut Tx| {
+                // Alone it may wait for rows; together nobody waits for one, so a stale balance is
+                // noticed at the end and all are decided again.
+                if asks.len() > 1 {
+                    tx.read_optimistically();
+                }
+                many(cx, tx, asks, now).await
+            })
+            .await
+    })
+}
+
+/// Books all that can be booked, in one transaction; what came of each.
+async fn many(
+    cx: &Cx,
+    tx: &mut Tx,
+    asks: &[Ask],
+    now: Timestamp,
+) -> Result<Vec<Result<Answer, Error>>, Error> {
+    let mut known = answered(tx, asks).await?;
+    let open: Vec<&Ask> = asks.iter().filter(|a| !known.contains_key(&a.id)).collect();
+    if !open.is_empty() {
+        let mut stock = Stock::load(tx, &open, now).await?;
+        let mut booked = Vec::new();
+        for ask in open {
+            match stock.book(cx, ask, now) {
+                Ok(one) => booked.push((ask, one)),
+                Err(refusal) => {
+                    known.insert(ask.id, Err(refusal));
+                }
+            }
+        }
+        if !booked.is_empty() {
+            save(cx, tx, (&stock, &booked), now).await?;
+            known.extend(render(tx, booked, now).await?);
+        }
+    }
+    let outcome = |a: &Ask| {
+        known
+            .remove(&a.id)
+            .unwrap_or(Err(Error::Fault("a booking without an outcome")))
+    };
+    Ok(asks.iter().map(outcome).collect())
+}
+
+type Outcomes = BTreeMap<LeaseId, Result<Answer, Error>>;
+
+/// What repeated requests were answered.
+async fn answered(tx: &mut Tx, asks: &[Ask]) -> Result<Outcomes, Error> {
+    let keyed: Vec<_> = asks.iter().filter_map(|a| Some((a.id, a.key()?))).collect();
+    if keyed.is_empty() {
+        return Ok(Outcomes::new());
+    }
+    let keys: Vec<_> = keyed.iter().map(|(_id, key)| key.clone()).collect();
+    let found = store::idempotency::begin(tx, &keys).await?;
+    let outcome = |(id, _key): &(LeaseId, _), found| match found {
+        Ok(None) => None,
+        Ok(Some(done)) => Some((*id, Ok(Answer::stored(done)))),
+        Err(mismatch) => Some((*id, Err(Error::from(mismatch)))),
+    };
+    let outcomes = keyed.iter().zip(found).filter_map(|(k, f)| outcome(k, f));
+    Ok(outcomes.collect())
+}
+
+async fn save(
+    cx: &Cx,
+    tx: &mut Tx,
+    (stock, booked): (&Stock, &[(&Ask, Booked)]),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let leases: Vec<LeaseRecord> = booked.iter().map(|(_, b)| b.lease.clone()).collect();
+    store::lease::insert(tx, &leases).await?;
+    let taken = booked
+        .iter()
+        .flat_map(|(_, b)| b.gpus.iter().map(|g| (b.lease.id, *g)));
+    store::lease::take_gpus(tx, &taken.collect::<Vec<_>>(), now).await?;
+    let meters: Vec<[Meter; 2]> = leases
+        .iter()
+        .map(|l| meters(l, now))
+        .collect::<Result<_, _>>()?;
+    store::meter::insert(tx, &meters.concat()).await?;
+    stock.save(tx).await?;
+    let (mut events, mut messages, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for (ask, one) in booked {
+        let (event, message, line) = told(cx, ask, &one.lease, now);
+        messages.push((one.lease.id.to_string(), message));
+        events.push(event);
+        lines.push(line);
+    }
+    store::lease_event::insert(tx, &events).await?;
+    store::outbox::put_all(tx, "lease.state", &messages, now).await?;
+    Ok(store::audit::insert_all(tx, &lines).await?)
+}
+
+/// The event, the message and the audit line of a booking.
+fn told(
+    cx: &Cx,
+    ask: &Ask,
+    lease: &LeaseRecord,
+    now: Timestamp,
+) -> ((LeaseEventRecord, ActorRef), Value, AuditLine) {
+    let mut cause = Cause::market(LeaseEvent::Placed, LeaseReason::Booked, now);
+    cause.actor = ask.caller.actor.who;
+    let (event, message) = event_of(cx, lease, (None, &cause));
+    let what = Audited {
+        action: "lease.book",
+        object: lease.id.to_string(),
+        reason: "by request",
+    };
+    let line = cx.audit(&ask.caller, now, what);
+    ((event, cause.actor), message, line)
+}
+
+/// Renders the answers, and stores those that have a key.
+async fn render(
+    tx: &mut Tx,
+    booked: Vec<(&Ask, Booked)>,
+    now: Timestamp,
+) -> Result<Outcomes, Error> {
+    let asks: BTreeMap<LeaseId, &Ask> = booked.iter().map(|(a, _)| (a.id, *a)).collect();
+    let leases = booked.into_iter().map(|(_, b)| b.lease).collect();
+    let (mut outcomes, mut stored) = (Outcomes::new(), Vec::new());
+    for seen in view::many(tx, leases, now).await? {
+        let ask = asks.get(&seen.lease.id);
+        let ask = ask.ok_or(Error::Fault("a view of another lease"))?;
+        let body = (ask.once.render)(&seen);
+        if let Some(key) = ask.key() {
+            stored.push((key, ask.once.status, body.clone()));
+        }
+        let answer = Answer {
+            status: ask.once.status,
+            body,
+            replayed: false,
+        };
+        outcomes.insert(ask.id, Ok(answer));
+    }
+    if !stored.is_empty() {
+        store::idempotency::finish(tx, &stored, now).await?;
+    }
+    Ok(outcomes)
 }
 
 fn quote_used() -> Error {
@@ -97,38 +255,6 @@ fn check(input: &NewLease, now: Timestamp) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-/// The quote, and where its lease goes. Bookings on one machine wait for one another here, so that
-/// each sees the GPUs that are really left.
-async fn find_place(
-    cx: &Cx,
-    caller: &Caller,
-    tx: &mut Tx,
-    (input, now): (&NewLease, Timestamp),
-) -> Result<(QuoteRecord, Placement), Error> {
-    let quote = store::quote::get(tx, caller.actor.party, input.quote)
-        .await?
-        .ok_or_else(|| Error::not_found("quote"))?;
-    if quote.expires_at <= now {
-        return Err(Error::refused(
-            Code::QuoteExpired,
-            "The quote has expired. Nothing was charged.",
-        )
-        .suggesting("Ask for a new quote."));
-    }
-    let offer = store::offer::get(tx, quote.offer)
-        .await?
-        .ok_or_else(|| Error::not_found("offer"))?;
-    store::machine::get_for_update(tx, offer.machine).await?;
-    if store::lease::of_quote(tx, quote.id).await?.is_some() {
-        return Err(quote_used());
-    }
-    let supply = store::offer::supply_of(tx, quote.offer, now).await?;
-    let request = request_of(cx, (quote.gpu_count, quote.disk_gib), quote.duration);
-    let placed =
-        place(supply.as_ref(), &request, quote.offer_version).map_err(|miss| refuse_miss(&miss))?;
-    Ok((quote, placed))
 }
 
 fn draft(
@@ -174,24 +300,12 @@ fn draft(
     }
 }
 
-async fn open_meters(tx: &mut Tx, lease: &LeaseRecord, now: Timestamp) -> Result<(), Error> {
+fn meters(lease: &LeaseRecord, now: Timestamp) -> Result<[Meter; 2], MoneyError> {
     let shares = Shares {
         fee_bps: lease.terms.fee_bps,
         tax_bps: lease.terms.tax_bps,
     };
-    let meters = [
-        (
-            lease.compute_meter,
-            Resource::Compute,
-            lease.terms.compute_rate()?,
-        ),
-        (
-            lease.storage_meter,
-            Resource::Storage,
-            lease.terms.storage_rate()?,
-        ),
-    ];
-    for (id, resource, rate) in meters {
+    let open = |id, resource, rate| {
         let new = NewMeter {
             id,
             lease: lease.id,
@@ -199,44 +313,11 @@ async fn open_meters(tx: &mut Tx, lease: &LeaseRecord, now: Timestamp) -> Result
             rate,
             shares,
         };
-        store::meter::insert(tx, &Meter::open(new, now)).await?;
-    }
-    Ok(())
-}
-
-async fn hold_money(
-    cx: &Cx,
-    tx: &mut Tx,
-    lease: &LeaseRecord,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let wanted = [(AccountCode::RenterWallet, lease.party.uuid())];
-    let accounts = store::ledger::lock_accounts(tx, lease.terms.currency, &wanted).await?;
-    let [wallet] = accounts.as_slice() else {
-        return Err(Error::Fault("one account was locked, others came"));
+        Meter::open(new, now)
     };
-    let burn: Burn = super::money::burn(lease)?;
-    let available = wallet.available()?;
-    let sized = size(burn, available)?.map_err(|least| {
-        Error::refused(
-            Code::InsufficientFunds,
-            format!("The wallet has {available} USD available; the first hold needs at least {least} USD."),
-        )
-        .suggesting("Top up with POST /v1/wallet/top-ups.")
-    })?;
-    let hold = Hold {
-        id: HoldId::from_uuid(cx.id()),
-        account: wallet.id,
-        lease: lease.id,
-        amount: sized.amount,
-        posted: Micros::ZERO,
-        state: HoldState::Open,
-        opened_at: now,
-        expires_at: Some(now.plus(PLACE_LIMIT)),
-    };
-    let before = Ledger::new(accounts, []);
-    let mut after = before.clone();
-    after.open_hold(hold).map_err(refuse)?;
-    store::ledger::save(tx, &before, &after).await?;
-    Ok(())
+    let (gpus, disk) = (lease.terms.compute_rate()?, lease.terms.storage_rate()?);
+    Ok([
+        open(lease.compute_meter, Resource::Compute, gpus),
+        open(lease.storage_meter, Resource::Storage, disk),
+    ])
 }

@@ -132,13 +132,12 @@ fn stamp(lease: &mut LeaseRecord, to: LeaseState, cause: &Cause) {
     }
 }
 
-/// Writes the event and the outbox message of a change.
-pub(crate) async fn record(
+/// The event and the outbox message of a change.
+pub(crate) fn event_of(
     cx: &Cx,
-    tx: &mut Tx,
     lease: &LeaseRecord,
     (from, cause): (Option<LeaseState>, &Cause),
-) -> Result<(), Error> {
+) -> (LeaseEventRecord, serde_json::Value) {
     let event = LeaseEventRecord {
         id: EventId::from_uuid(cx.id()),
         lease: lease.id,
@@ -149,7 +148,6 @@ pub(crate) async fn record(
         detail: cause.detail.clone(),
         actor_kind: cause.actor.kind().to_owned(),
     };
-    store::lease_event::insert(tx, &event, cause.actor).await?;
     let message = json!({
         "event": event.id.to_string(),
         "machine": lease.machine.to_string(),
@@ -157,6 +155,18 @@ pub(crate) async fn record(
         "to": lease.state.as_str(),
         "reason": cause.reason.as_str(),
     });
+    (event, message)
+}
+
+/// Writes the event and the outbox message of a change.
+async fn record(
+    cx: &Cx,
+    tx: &mut Tx,
+    lease: &LeaseRecord,
+    (from, cause): (Option<LeaseState>, &Cause),
+) -> Result<(), Error> {
+    let (event, message) = event_of(cx, lease, (from, cause));
+    store::lease_event::insert(tx, &[(event, cause.actor)]).await?;
     let key = lease.id.to_string();
     store::outbox::put(tx, ("lease.state", &key), &message, cause.at).await?;
     Ok(())

@@ -1,9 +1,11 @@
 //! Which leases need something.
 
+use std::collections::BTreeSet;
+
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
-use domain::id::{LeaseId, MachineId, PartyId};
+use domain::id::{LeaseId, MachineId, PartyId, QuoteId};
 use domain::lease::LeaseState;
 use uuid::Uuid;
 
@@ -101,15 +103,15 @@ pub async fn live_ids(ro: &mut Ro) -> Result<Vec<LeaseId>, Error> {
     Ok(ids.into_iter().map(LeaseId::from_uuid).collect())
 }
 
-/// The lease that a quote became.
-pub async fn of_quote(ro: &mut Ro, quote: domain::id::QuoteId) -> Result<Option<LeaseId>, Error> {
-    let id: Option<Uuid> = lease::table
-        .filter(lease::quote_id.eq(quote.uuid()))
-        .select(lease::id)
-        .first(ro.sql()?)
-        .await
-        .optional()?;
-    Ok(id.map(LeaseId::from_uuid))
+/// Those of the quotes that became leases.
+pub async fn quotes_used(ro: &mut Ro, quotes: &[QuoteId]) -> Result<BTreeSet<QuoteId>, Error> {
+    let asked: Vec<Uuid> = quotes.iter().map(|q| q.uuid()).collect();
+    let used: Vec<Uuid> = lease::table
+        .filter(lease::quote_id.eq_any(asked))
+        .select(lease::quote_id)
+        .load(ro.sql()?)
+        .await?;
+    Ok(used.into_iter().map(QuoteId::from_uuid).collect())
 }
 
 /// Every lease that the machine must be told about: those that live, and those that are over but

@@ -12,23 +12,22 @@ use crate::error::Error;
 use crate::machine::GpuRecord;
 use crate::schema::{gpu, lease_gpu};
 
-/// Gives the GPUs to the lease, or [`crate::error::Constraint::LeaseGpuOnce`].
+/// Gives GPUs to leases, or [`crate::error::Constraint::LeaseGpuOnce`].
 pub async fn take_gpus(
     tx: &mut Tx,
-    lease: LeaseId,
-    gpus: &[GpuId],
+    taken: &[(LeaseId, GpuId)],
     now: Timestamp,
 ) -> Result<(), Error> {
-    let row = |g: &GpuId| {
+    let row = |(lease, gpu): &(LeaseId, GpuId)| {
         (
             lease_gpu::lease_id.eq(lease.uuid()),
-            lease_gpu::gpu_id.eq(g.uuid()),
+            lease_gpu::gpu_id.eq(gpu.uuid()),
             lease_gpu::held_at.eq(to_pg(now)),
         )
     };
     // In id order, so that two bookings of overlapping sets wait instead of deadlocking.
-    let mut ordered = gpus.to_vec();
-    ordered.sort_unstable();
+    let mut ordered = taken.to_vec();
+    ordered.sort_unstable_by_key(|(_lease, gpu)| *gpu);
     let rows: Vec<_> = ordered.iter().map(row).collect();
     diesel::insert_into(lease_gpu::table)
         .values(rows)

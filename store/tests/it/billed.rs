@@ -62,7 +62,7 @@ async fn run(tx: &mut Tx, world: &World, lease: &LeaseRecord) -> Result<LeaseRec
         actor_kind: "machine".to_owned(),
     };
     let machine = ActorRef::Machine(world.machine.id);
-    store::lease_event::insert(tx, &event, machine).await?;
+    store::lease_event::insert(tx, &[(event, machine)]).await?;
     store::lease::save(tx, &running).await
 }
 

@@ -52,7 +52,7 @@ async fn a_quote_is_used_once() {
     let again = world.lease(lease.terms.clone());
     let insert = base
         .db
-        .write(async |tx: &mut Tx| store::lease::insert(tx, &again).await);
+        .write(async |tx: &mut Tx| store::lease::insert(tx, &[again.clone()]).await);
     refused(insert.await, Constraint::QuoteUsed);
 }
 
@@ -64,7 +64,7 @@ async fn a_lease_without_its_meters_cannot_be_committed() {
         .db
         .write(async |tx: &mut Tx| {
             store::quote::insert(tx, &lease.terms).await?;
-            store::lease::insert(tx, &lease).await
+            store::lease::insert(tx, &[lease.clone()]).await
         })
         .await;
     assert!(

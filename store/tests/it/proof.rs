@@ -23,7 +23,7 @@ async fn a_market_that_works_is_proven() {
 }
 
 /// Which invariant must find what these statements break. `NO_CHECKS` goes before.
-const BREAKS: [(&str, &str); 29] = [
+const BREAKS: [(&str, &str); 36] = [
     (
         "I1",
         "UPDATE account SET credits = credits + 1 WHERE code = 230",
@@ -90,6 +90,20 @@ const BREAKS: [(&str, &str); 29] = [
         "UPDATE charge SET lease_id = gen_random_uuid() WHERE seq = 2",
     ),
     ("P1", "UPDATE top_up SET amount = amount + 1"),
+    ("I10", "DELETE FROM batch WHERE no = 2"),
+    (
+        "I10",
+        "UPDATE writer SET batch_no = batch_no - 1 WHERE batch_no > 0",
+    ),
+    ("I10", "UPDATE batch SET prev_hash = hash WHERE no = 3"),
+    ("I10", "UPDATE transfer SET batch = 0"),
+    ("I14", "UPDATE charge SET tax_account = -1 WHERE seq = 1"),
+    // The sums stay right; only the chain tells.
+    (
+        "C1",
+        "UPDATE charge SET at = at + interval '1 second' WHERE seq = 1",
+    ),
+    ("C1", "UPDATE transfer SET cause = gen_random_uuid()"),
     ("I15", "UPDATE account SET ledger = 978 WHERE code = 230"),
     ("M3", "UPDATE hold SET state = 'closed'"),
     ("M3", "UPDATE lease SET storage_meter = gen_random_uuid()"),

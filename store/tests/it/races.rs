@@ -167,10 +167,8 @@ async fn a_wallet_is_never_overdrawn_by_racing_holds() {
                             return Ok(false);
                         }
                         store::quote::insert(tx, &lease.terms).await?;
-                        store::lease::insert(tx, lease).await?;
-                        for meter in crate::world::meters(lease) {
-                            store::meter::insert(tx, &meter).await?;
-                        }
+                        store::lease::insert(tx, &[lease.clone()]).await?;
+                        store::meter::insert(tx, &crate::world::meters(lease)).await?;
                         store::ledger::save(tx, &before, &book).await?;
                         Ok::<_, Error>(true)
                     })

@@ -92,10 +92,8 @@ async fn leases_quotes_and_meters_in_every_state() {
             .db
             .write::<_, Error, _>(async |tx: &mut Tx| {
                 store::quote::insert(tx, &lease.terms).await?;
-                store::lease::insert(tx, &lease).await?;
-                for meter in &written {
-                    store::meter::insert(tx, meter).await?;
-                }
+                store::lease::insert(tx, &[lease.clone()]).await?;
+                store::meter::insert(tx, &written).await?;
                 Ok((
                     store::lease::get_for_update(tx, lease.id).await?,
                     store::quote::get(tx, lease.party, lease.terms.id).await?,

@@ -282,11 +282,10 @@ impl World {
         amount: i64,
     ) -> Result<Hold, Error> {
         store::quote::insert(tx, &lease.terms).await?;
-        store::lease::insert(tx, lease).await?;
-        for meter in meters(lease) {
-            store::meter::insert(tx, &meter).await?;
-        }
-        store::lease::take_gpus(tx, lease.id, gpus, T0).await?;
+        store::lease::insert(tx, &[lease.clone()]).await?;
+        store::meter::insert(tx, &meters(lease)).await?;
+        let taken: Vec<_> = gpus.iter().map(|gpu| (lease.id, *gpu)).collect();
+        store::lease::take_gpus(tx, &taken, T0).await?;
         let event = LeaseEventRecord {
             id: EventId::from_uuid(id()),
             lease: lease.id,
@@ -297,7 +296,8 @@ impl World {
             detail: lease.detail.clone(),
             actor_kind: "user".to_owned(),
         };
-        store::lease_event::insert(tx, &event, ActorRef::User(self.renter_user)).await?;
+        let actor = ActorRef::User(self.renter_user);
+        store::lease_event::insert(tx, &[(event, actor)]).await?;
         let accounts = self.accounts(tx).await?;
         let before = Ledger::new(accounts.clone(), []);
         let hold = hold(lease.id, &accounts[1], amount);
