@@ -24,3 +24,4 @@ mod supply;
 mod transactions;
 #[cfg(test)]
 mod world;
+mod writer;
