@@ -38,6 +38,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Let the ledger go on after an invariant stopped it.
+    LiftLedgerStop {
+        /// What was found, for the audit log.
+        #[arg(long)]
+        reason: String,
+    },
     /// Give a registered person a role for the operator.
     Grant {
         /// Log-in name.
@@ -84,6 +90,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve => start(&config).await,
         Command::Migrate => migrate(&config).await,
         Command::ProveLedger { json } => prove(&config, json).await,
+        Command::LiftLedgerStop { reason } => lift(&config, &reason).await,
         Command::Grant {
             email,
             role,
@@ -184,6 +191,20 @@ async fn prove(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+async fn lift(config: &Config, reason: &str) -> anyhow::Result<ExitCode> {
+    let shared = Shared::build(config, None).map_err(|e| anyhow!(e))?;
+    reach(&shared).await?;
+    let lifted = app::prove::lift(&shared.cx, reason)
+        .await
+        .map_err(|e| anyhow!("{e}"))?;
+    say(if lifted == 0 {
+        "the ledger was not stopped"
+    } else {
+        "the ledger's writers go on"
+    });
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn grant(

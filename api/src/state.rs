@@ -113,6 +113,7 @@ impl Application {
 /// Serves HTTP and drives the workers until the process is told to stop.
 pub async fn serve(shared: Shared, listener: TcpListener) -> std::io::Result<()> {
     let workers = crate::worker::start(&shared);
+    let db = shared.cx.db.clone();
     let server = HttpServer::new(move || {
         App::new()
             .app_data(web::Data::new(shared.clone()))
@@ -129,6 +130,9 @@ pub async fn serve(shared: Shared, listener: TcpListener) -> std::io::Result<()>
     let result = server.await;
     for worker in workers {
         worker.abort();
+    }
+    if let Err(error) = db.release_shards().await {
+        tracing::debug!(%error, "the ledger's shards end by themselves");
     }
     result
 }

@@ -30,6 +30,8 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../migrations");
 const TRIES: u32 = 5;
 const READ: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '10s'";
+const INSPECT: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '10min'";
 const WRITE: &str = "BEGIN; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; \
     SET LOCAL idle_in_transaction_session_timeout = '20s'";
 
@@ -287,6 +289,22 @@ impl Db {
         E: From<Error> + Send,
     {
         let mut ro = self.begin(READ).await?;
+        let result = work(&mut ro).await;
+        ro.end("COMMIT").await?;
+        result
+    }
+
+    /// Runs `work` over one snapshot, however large what it looks through.
+    pub async fn inspect<R, E, F>(&self, work: F) -> Result<R, E>
+    where
+        for<'r> F: AsyncFn(&'r mut Ro) -> Result<R, E>
+            + AsyncFunc<&'r mut Ro, Result<R, E>, Fut: Send>
+            + Send
+            + Sync,
+        R: Send,
+        E: From<Error> + Send,
+    {
+        let mut ro = self.begin(INSPECT).await?;
         let result = work(&mut ro).await;
         ro.end("COMMIT").await?;
         result

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
-use diesel::sql_types::{BigInt, Integer, SmallInt, Text};
+use diesel::sql_types::{BigInt, Integer, Nullable, SmallInt, Text};
 use diesel::{QueryableByName, sql_query};
 use diesel_async::RunQueryDsl;
 use domain::clock::Span;
@@ -26,7 +26,7 @@ pub struct Claim {
     #[diesel(sql_type = SmallInt)]
     pub shard: i16,
     /// The claim's number; `None` for the shared shard 0.
-    #[diesel(sql_type = diesel::sql_types::Nullable<BigInt>)]
+    #[diesel(sql_type = Nullable<BigInt>)]
     pub epoch: Option<i64>,
 }
 
@@ -108,6 +108,17 @@ async fn renew(tx: &mut Tx, claim: Claim) -> Result<bool, Error> {
         .execute(tx.sql()?)
         .await?;
     Ok(rows == 1)
+}
+
+const STOP: &str = "UPDATE writer SET stopped = $1 WHERE (stopped IS NULL) = ($1 IS NOT NULL)";
+
+/// Stops every writer with a reason, or lets all go on. Gives the number of those changed: a stop
+/// that stands keeps its reason.
+pub async fn set_stop(tx: &mut Tx, reason: Option<&str>) -> Result<usize, Error> {
+    Ok(sql_query(STOP)
+        .bind::<Nullable<Text>, _>(reason)
+        .execute(tx.sql()?)
+        .await?)
 }
 
 impl Db {
