@@ -104,6 +104,7 @@ fn charge(lease: &LeaseRecord, seq: i64, (from, to): (i64, i64)) -> Charge {
             meter: lease.compute_meter,
             lease: lease.id,
             seq,
+            segment: 1,
             from: after(from),
             to: after(to),
             billable_ms: 1_000,

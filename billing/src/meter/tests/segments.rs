@@ -98,10 +98,7 @@ fn several_prices_between_two_reports_each_have_their_part() {
     let (charges, _) = settled(m);
     let parts: Vec<_> = charges.iter().map(|c| (c.segment, c.billable_ms)).collect();
     assert_eq!(parts, [(1, 2_000), (3, 3_000), (4, 4_000)]);
-    assert_eq!(
-        charges[1].due.gross.get(),
-        6_000
-    );
+    assert_eq!(charges[1].due.gross.get(), 6_000);
 }
 
 #[test]
