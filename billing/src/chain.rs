@@ -61,6 +61,7 @@ impl Row<'_> {
                 }
                 let numbers = [
                     s.seq,
+                    s.segment,
                     s.from.micros(),
                     s.to.micros(),
                     s.billable_ms,

@@ -28,6 +28,8 @@ pub struct Settlement {
     pub lease: LeaseId,
     /// 1, 2, … in each meter.
     pub seq: i64,
+    /// The price segment that the range lies in.
+    pub segment: i64,
     /// Start of the range, server time.
     pub from: Timestamp,
     /// End of the range (not contained), server time.

@@ -22,5 +22,6 @@ pub mod hold;
 pub mod ledger;
 pub mod meter;
 pub mod rating;
+pub mod segment;
 pub mod statement;
 pub mod transfer;

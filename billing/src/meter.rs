@@ -7,19 +7,29 @@
 //!
 //! A meter's times are whole milliseconds, rounded down: so the parts of a span add up to the span,
 //! whichever of a run's proofs arrived, and no range holds more proven time than it is long.
+//!
+//! A meter's time never goes back, whatever is done to the server's clock: it is the server's time
+//! plus `skew_ms`. Where the server's clock was set back behind a proof, or ahead by more than any
+//! delay explains, the machine's clock alone tells how much time has passed.
 
 use domain::clock::{Span, Timestamp};
 use domain::id::{LeaseId, MeterId};
-use domain::money::{MoneyError, Rate};
+use domain::money::{Micros, Rate};
 
-use crate::charge::Settlement;
-use crate::rating::{Due, Shares, due};
+use crate::rating::{Due, Shares};
+use crate::segment::{Segment, room_ms, spread};
+
+pub use price::RepriceRefusal;
 
 /// Drift allowed to a machine's clock: 500 ppm, a generous bound for quartz (RFC 5905, section 7.1
 /// takes 15 ppm as typical frequency tolerance).
 const DRIFT_PPM: i128 = 500;
 /// Delay of a report that is granted on top, in ms.
 const SLACK_MS: i128 = 1_000;
+/// A difference between the clocks that no delay explains: one of them was set.
+const STEP_MS: i64 = 60_000;
+/// How much time a machine's clock alone can prove, where the server's was set back.
+const TRUST_MS: i64 = 3_600_000;
 
 /// What a meter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,8 +79,12 @@ pub struct Meter {
     pub lease: LeaseId,
     /// What it counts.
     pub resource: Resource,
-    /// Price per period for the whole lease (price × GPUs, or price × GiB).
+    /// Price per period for the whole lease (price × GPUs, or price × GiB), in `segment`.
     pub rate: Rate,
+    /// The price segment that `settled_through` lies in.
+    pub segment: i64,
+    /// The price segments after it, by their beginning.
+    pub ahead: Vec<Segment>,
     /// Fee and tax.
     pub shares: Shares,
     /// Since when it exists.
@@ -85,13 +99,17 @@ pub struct Meter {
     pub through: Timestamp,
     /// Charged so far.
     pub charged: Due,
+    /// What the charges left of a micro-unit: a numerator over the rate's period, below it.
+    pub rem_num: i64,
     /// Charges so far.
     pub seq: i64,
     /// Proven time that is in charges.
     pub settled_ms: i64,
     /// Settled up to here.
     pub settled_through: Timestamp,
-    /// The last proof.
+    /// How far this meter's time is ahead of the server's clock, since that was set back.
+    pub skew_ms: i64,
+    /// The last proof, `at` in this meter's time.
     pub proof: Option<Proof>,
 }
 
@@ -123,6 +141,8 @@ impl Meter {
             lease: new.lease,
             resource: new.resource,
             rate: new.rate,
+            segment: 1,
+            ahead: Vec::new(),
             shares: new.shares,
             opened_at: now,
             until: None,
@@ -130,13 +150,15 @@ impl Meter {
             billable_ms: 0,
             through: now,
             charged: Due {
-                gross: domain::money::Micros::ZERO,
-                fee: domain::money::Micros::ZERO,
-                tax: domain::money::Micros::ZERO,
+                gross: Micros::ZERO,
+                fee: Micros::ZERO,
+                tax: Micros::ZERO,
             },
+            rem_num: 0,
             seq: 0,
             settled_ms: 0,
             settled_through: now,
+            skew_ms: 0,
             proof: None,
         }
     }
@@ -148,6 +170,11 @@ impl Meter {
             .is_some_and(|p| p.boot == proof.boot && p.run == proof.run)
     }
 
+    /// The server's time `at` in this meter's time.
+    fn own_time(&self, at: Timestamp) -> Timestamp {
+        whole_ms(at).plus(Span::from_millis(self.skew_ms))
+    }
+
     /// The meter after `proof`; `None` if it changes nothing. `affordable_ms` bounds the total
     /// proven time by what the hold can pay.
     ///
@@ -157,34 +184,62 @@ impl Meter {
         if self.closed {
             return None;
         }
-        let proof = Proof {
-            at: whole_ms(proof.at),
-            ..proof
-        };
-        let target = self.until.map_or(proof.at, |until| until.min(proof.at));
+        let at = self.own_time(proof.at);
         if !self.continues(&proof) {
-            return self.begin_range(proof, target);
+            return self.begin_range(Proof { at, ..proof });
         }
         let last = self.proof.as_ref()?;
-        if proof.mono_ms <= last.mono_ms || target <= self.through {
+        let by_machine = proof.mono_ms.saturating_sub(last.mono_ms);
+        if by_machine <= 0 {
             return None;
         }
-        let by_server = i128::from(target.since(last.at.min(target)).millis());
-        let by_machine = i128::from(proof.mono_ms.saturating_sub(last.mono_ms));
-        let drift = by_machine.saturating_mul(DRIFT_PPM).div_euclid(1_000_000);
-        let granted = by_machine.saturating_add(drift).saturating_add(SLACK_MS);
-        let proven = i64::try_from(by_server.min(granted).max(0)).unwrap_or(0);
+        let (at, skew_ms) = self.unstepped(at, last.at, by_machine);
+        let target = self.until.map_or(at, |until| until.min(at));
+        if target <= self.through {
+            return None;
+        }
+        let start = last.at.min(target);
+        let proven = proven_ms(room_ms(start, target), by_machine);
         let total = self.billable_ms.saturating_add(proven);
         let total = affordable_ms.map_or(total, |most| total.min(most.max(self.billable_ms)));
+        let proven = total.saturating_sub(self.billable_ms);
         Some(Self {
             billable_ms: total,
             through: target,
-            proof: Some(proof),
+            ahead: spread(&self.ahead, start, proven),
+            skew_ms,
+            proof: Some(Proof { at, ..proof }),
             ..self.clone()
         })
     }
 
-    fn begin_range(&self, proof: Proof, target: Timestamp) -> Option<Self> {
+    /// The time of a proof, and the skew, once steps of the server's clock are taken out.
+    fn unstepped(&self, at: Timestamp, last: Timestamp, by_machine: i64) -> (Timestamp, i64) {
+        if at < last {
+            // It was set back behind the last proof: only the machine's clock is left.
+            let real = last.plus(Span::from_millis(by_machine.min(TRUST_MS)));
+            let more = room_ms(at, real);
+            return (real, self.skew_ms.saturating_add(more));
+        }
+        // It was set ahead: perhaps after it had been set back.
+        let excess = room_ms(last, at).saturating_sub(by_machine);
+        let back = if excess > STEP_MS {
+            self.skew_ms.min(excess)
+        } else {
+            0
+        };
+        let skew_ms = self.skew_ms.saturating_sub(back);
+        (at.minus(Span::from_millis(back)), skew_ms)
+    }
+
+    fn begin_range(&self, proof: Proof) -> Option<Self> {
+        let behind = room_ms(proof.at, self.through);
+        if behind > 0 && behind <= STEP_MS {
+            // Late or disordered.
+            return None;
+        }
+        let at = proof.at.max(self.through);
+        let target = self.until.map_or(at, |until| until.min(at));
         if target < self.through {
             return None;
         }
@@ -194,18 +249,41 @@ impl Meter {
         } else {
             self.settled_through
         };
-        Some(Self {
+        let next = Self {
             through: target,
             settled_through,
-            proof: Some(proof),
+            skew_ms: self.skew_ms.saturating_add(behind),
+            proof: Some(Proof { at, ..proof }),
             ..self.clone()
-        })
+        };
+        Some(next.promoted())
+    }
+
+    /// Enters the segments that begin where it is settled.
+    fn promoted(mut self) -> Self {
+        let begun = |s: &&Segment| s.from <= self.settled_through;
+        let entered = self.ahead.iter().take_while(begun).count();
+        if let Some(last) = self.ahead.drain(..entered).next_back() {
+            self.segment = last.no;
+            self.rate = last.rate;
+        }
+        self
     }
 
     /// Nothing after `at` will be billed. What is proven stays, and an earlier cut stays.
     #[must_use]
     pub fn cut(&self, at: Timestamp) -> Self {
-        let until = whole_ms(at).max(self.through);
+        self.cut_own(self.own_time(at))
+    }
+
+    /// Nothing after what is proven will be billed.
+    #[must_use]
+    pub fn cut_here(&self) -> Self {
+        self.cut_own(self.through)
+    }
+
+    fn cut_own(&self, at: Timestamp) -> Self {
+        let until = at.max(self.through);
         Self {
             until: Some(self.until.map_or(until, |u| u.min(until))),
             ..self.clone()
@@ -230,64 +308,21 @@ impl Meter {
             ..self.clone()
         }
     }
-
-    /// What is owed for all proven time.
-    pub fn accrued(&self) -> Result<Due, MoneyError> {
-        due(self.rate, self.shares, self.billable_ms)
-    }
-
-    /// What is proven but not charged.
-    pub fn unsettled(&self) -> Result<Due, MoneyError> {
-        self.accrued()?.minus(self.charged)
-    }
-
-    /// The charge for everything proven and not yet charged, and the meter after it; `None` if
-    /// there is nothing.
-    pub fn settle(&self) -> Result<Option<(Settlement, Self)>, MoneyError> {
-        if self.through <= self.settled_through {
-            return Ok(None);
-        }
-        let accrued = self.accrued()?;
-        let seq = self.seq.saturating_add(1);
-        let settlement = Settlement {
-            meter: self.id,
-            lease: self.lease,
-            seq,
-            from: self.settled_through,
-            to: self.through,
-            billable_ms: self.billable_ms.saturating_sub(self.settled_ms),
-            due: accrued.minus(self.charged)?,
-        };
-        let after = Self {
-            charged: accrued,
-            seq,
-            settled_ms: self.billable_ms,
-            settled_through: self.through,
-            ..self.clone()
-        };
-        Ok(Some((settlement, after)))
-    }
-
-    /// What to show as owed at `now`: proven time, carried on from a proof not older than `fresh`,
-    /// never beyond `until` or `affordable_ms`. For eyes only.
-    pub fn estimate(
-        &self,
-        now: Timestamp,
-        fresh: Span,
-        affordable_ms: Option<i64>,
-    ) -> Result<Due, MoneyError> {
-        let target = self.until.map_or(now, |until| until.min(now));
-        let alive = self
-            .proof
-            .as_ref()
-            .is_some_and(|p| now.since(p.at) <= fresh);
-        let ahead = target.since(self.through).millis().max(0);
-        let ahead = if alive && !self.closed { ahead } else { 0 };
-        let total = self.billable_ms.saturating_add(ahead);
-        let total = affordable_ms.map_or(total, |most| total.min(most.max(self.billable_ms)));
-        due(self.rate, self.shares, total)
-    }
 }
+
+/// What two proofs prove: the smaller of what both clocks saw, with some drift and delay granted to
+/// the machine's; and what the machine's says alone, where the server's was set ahead.
+fn proven_ms(by_server: i64, by_machine: i64) -> i64 {
+    if by_server.saturating_sub(by_machine) > STEP_MS {
+        return by_machine;
+    }
+    let machine = i128::from(by_machine);
+    let drift = machine.saturating_mul(DRIFT_PPM).div_euclid(1_000_000);
+    let granted = machine.saturating_add(drift).saturating_add(SLACK_MS);
+    i64::try_from(i128::from(by_server).min(granted)).unwrap_or(0)
+}
+
+mod price;
 
 #[cfg(test)]
 mod tests;

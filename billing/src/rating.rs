@@ -77,14 +77,8 @@ pub fn due(rate: Rate, shares: Shares, billable_ms: i64) -> Result<Due, MoneyErr
     })
 }
 
-/// The longest time in ms whose renter's amount (gross + tax) stays within `budget`.
-///
-/// `None` if the rate is free: then no budget bounds the time.
-pub fn affordable_ms(rate: Rate, tax_bps: u32, budget: Micros) -> Option<i64> {
-    let (price, per) = (i128::from(rate.price.get()), i128::from(rate.per.millis()));
-    if price <= 0 {
-        return None;
-    }
+/// The largest gross amount that stays within `budget` with its tax on top.
+pub(crate) fn gross_within(budget: Micros, tax_bps: u32) -> i128 {
     // gross + ⌊gross · tax / B⌋ ≤ budget  ⇐  gross ≤ ⌊budget · B / (B + tax)⌋, and one more may fit.
     let with_tax = BPS.saturating_add(i128::from(tax_bps));
     let budget = i128::from(budget.get().max(0));
@@ -93,6 +87,18 @@ pub fn affordable_ms(rate: Rate, tax_bps: u32, budget: Micros) -> Option<i64> {
     while total(gross.saturating_add(1)) <= budget {
         gross = gross.saturating_add(1);
     }
+    gross
+}
+
+/// The longest time in ms whose renter's amount (gross + tax) stays within `budget`.
+///
+/// `None` if the rate is free: then no budget bounds the time.
+pub fn affordable_ms(rate: Rate, tax_bps: u32, budget: Micros) -> Option<i64> {
+    let (price, per) = (i128::from(rate.price.get()), i128::from(rate.per.millis()));
+    if price <= 0 {
+        return None;
+    }
+    let gross = gross_within(budget, tax_bps);
     // The last ms before gross + 1 is owed: ⌈(gross + 1) · per / price⌉ − 1.
     let next = gross.saturating_add(1).saturating_mul(per);
     let ms = next

@@ -64,8 +64,9 @@ SELECT *, $9 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)";
 
 const CHARGES: &str = "
 INSERT INTO charge (id, meter_id, lease_id, hold_id, seq, from_at, to_at, billable_ms, ledger,
-                    gross, fee, tax, wallet, earned, fee_account, tax_account, at, batch)
-SELECT *, $18 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+                    gross, fee, tax, wallet, earned, fee_account, tax_account, at, segment, batch)
+SELECT *, $19 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                         $18)";
 
 /// Writes what the transaction moved. [`Error::Contended`] if a balance changed since it was read or
 /// another process has the shard now: nothing may be committed then.
@@ -117,11 +118,13 @@ async fn save_balances(tx: &mut Tx, changed: &[&Kept], claim: Claim) -> Result<(
     }
 }
 
+type Entries<'a, T> = &'a [(T, Currency)];
+
 /// Seals the batch; gives its number in the database.
 async fn chain(
     tx: &mut Tx,
     claim: Claim,
-    (transfers, charges): (&[(Transfer, Currency)], &[(Charge, Currency)]),
+    (transfers, charges): (Entries<'_, Transfer>, Entries<'_, Charge>),
 ) -> Result<i64, Error> {
     let head: HeadRow = sql_query(HEAD)
         .bind::<SmallInt, _>(claim.shard)
@@ -211,6 +214,7 @@ async fn insert_charges(
         .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.fee.0))
         .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.tax.0))
         .bind::<Array<Timestamptz>, _>(at)
+        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.segment))
         .bind::<Nullable<BigInt>, _>(Some(batch))
         .execute(tx.sql()?)
         .await?;

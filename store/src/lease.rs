@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::convert::{from_pg, money, parsed, to_pg};
+use crate::convert::{from_pg, int, money, parsed, to_pg, unsigned};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::page::{Page, Paged};
@@ -54,7 +54,7 @@ pub struct ContainerRef {
 pub struct LeaseRecord {
     /// Its id.
     pub id: LeaseId,
-    /// The quote that it was booked from: its terms.
+    /// The quote that it was booked from: its terms. Its disk is the lease's, which may have grown.
     pub terms: QuoteRecord,
     /// The renter.
     pub party: PartyId,
@@ -136,6 +136,7 @@ pub(crate) struct Row {
     container_started_at: Option<String>,
     compute_meter: Uuid,
     storage_meter: Uuid,
+    disk_gib: i32,
 }
 
 impl Row {
@@ -169,6 +170,7 @@ impl Row {
             container_started_at: l.container.as_ref().map(|c| c.started_at.clone()),
             compute_meter: l.compute_meter.uuid(),
             storage_meter: l.storage_meter.uuid(),
+            disk_gib: int(l.terms.disk_gib),
         })
     }
 
@@ -177,9 +179,13 @@ impl Row {
             .container_id
             .zip(self.container_started_at)
             .map(|(id, started_at)| ContainerRef { id, started_at });
+        let terms = QuoteRecord {
+            disk_gib: unsigned(self.disk_gib),
+            ..terms.record()?
+        };
         Ok(LeaseRecord {
             id: LeaseId::from_uuid(self.id),
-            terms: terms.record()?,
+            terms,
             party: PartyId::from_uuid(self.party_id),
             provider: PartyId::from_uuid(self.provider_id),
             offer: OfferId::from_uuid(self.offer_id),

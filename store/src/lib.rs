@@ -26,6 +26,7 @@ pub mod party;
 pub mod prove;
 pub mod quote;
 mod schema;
+pub mod segment;
 pub mod shard;
 pub mod transaction;
 pub mod writer;

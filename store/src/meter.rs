@@ -2,6 +2,7 @@
 
 use billing::meter::{Meter, Proof, Resource};
 use billing::rating::{Due, Shares};
+use billing::segment::Segment;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -14,6 +15,7 @@ use crate::convert::{from_pg, int, parsed, to_pg, unsigned};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::schema::meter;
+use crate::segment;
 
 #[derive(Queryable, Selectable, Insertable, AsChangeset)]
 #[diesel(table_name = meter, treat_none_as_null = true)]
@@ -36,6 +38,10 @@ struct Row {
     seq: i64,
     settled_ms: i64,
     settled_through: PgTimestamp,
+    segment: i64,
+    segments: i64,
+    rem_num: i64,
+    skew_ms: i64,
     proof_boot: Option<String>,
     proof_run: Option<String>,
     proof_mono_ms: Option<i64>,
@@ -43,9 +49,15 @@ struct Row {
 }
 
 impl Row {
-    fn of(m: &Meter) -> Self {
+    fn of(m: &Meter) -> Result<Self, Error> {
+        if m.crosses() {
+            // What is proven in which segment is not stored.
+            return Err(Error::Corrupt(
+                "settlement: a meter is stored unsettled beyond a price",
+            ));
+        }
         let proof = m.proof.as_ref();
-        Self {
+        Ok(Self {
             id: m.id.uuid(),
             lease_id: m.lease.uuid(),
             resource: m.resource.as_str().to_owned(),
@@ -64,14 +76,18 @@ impl Row {
             seq: m.seq,
             settled_ms: m.settled_ms,
             settled_through: to_pg(m.settled_through),
+            segment: m.segment,
+            segments: m.ahead.last().map_or(m.segment, |s| s.no),
+            rem_num: m.rem_num,
+            skew_ms: m.skew_ms,
             proof_boot: proof.map(|p| p.boot.clone()),
             proof_run: proof.map(|p| p.run.clone()),
             proof_mono_ms: proof.map(|p| p.mono_ms),
             proof_at: proof.map(|p| to_pg(p.at)),
-        }
+        })
     }
 
-    fn record(self) -> Result<Meter, Error> {
+    fn record(self, ahead: Vec<Segment>) -> Result<Meter, Error> {
         let proof = match (
             self.proof_boot,
             self.proof_run,
@@ -94,6 +110,8 @@ impl Row {
                 price: Micros::new(self.price),
                 per: parsed("period", Period::from_millis(self.per_ms))?,
             },
+            segment: self.segment,
+            ahead,
             shares: Shares {
                 fee_bps: unsigned(self.fee_bps),
                 tax_bps: unsigned(self.tax_bps),
@@ -108,28 +126,41 @@ impl Row {
                 fee: Micros::new(self.fee),
                 tax: Micros::new(self.tax),
             },
+            rem_num: self.rem_num,
             seq: self.seq,
             settled_ms: self.settled_ms,
             settled_through: from_pg(self.settled_through),
+            skew_ms: self.skew_ms,
             proof,
         })
     }
 }
 
-/// Inserts a meter.
+/// Inserts meters, each with its first price.
 pub async fn insert(tx: &mut Tx, records: &[Meter]) -> Result<(), Error> {
-    let rows: Vec<Row> = records.iter().map(Row::of).collect();
+    let rows = records.iter().map(Row::of).collect::<Result<Vec<_>, _>>()?;
     diesel::insert_into(meter::table)
         .values(rows)
         .execute(tx.sql()?)
         .await?;
-    Ok(())
+    let first = |m: &Meter| {
+        let segment = Segment {
+            no: m.segment,
+            from: m.opened_at,
+            rate: m.rate,
+            unsettled_ms: 0,
+        };
+        (m.id, segment)
+    };
+    let segments: Vec<_> = records.iter().map(first).collect();
+    segment::insert(tx, &segments).await
 }
 
-/// Saves a meter. The caller holds the lease's lock.
+/// Saves a meter; one that crosses a price must be settled before. The caller holds the lease's
+/// lock.
 pub async fn save(tx: &mut Tx, record: &Meter) -> Result<(), Error> {
     diesel::update(meter::table.find(record.id.uuid()))
-        .set(Row::of(record))
+        .set(Row::of(record)?)
         .execute(tx.sql()?)
         .await?;
     Ok(())
@@ -143,7 +174,20 @@ pub async fn of_leases(ro: &mut Ro, leases: &[LeaseId]) -> Result<Vec<Meter>, Er
         .order((meter::lease_id, meter::resource))
         .select(Row::as_select());
     let rows: Vec<Row> = query.load(ro.sql()?).await?;
-    rows.into_iter().map(Row::record).collect()
+    let coming = rows.iter().filter(|r| r.segments > r.segment);
+    let coming: Vec<Uuid> = coming.map(|r| r.id).collect();
+    // Prices seldom change: most reads need no second query.
+    let mut ahead = if coming.is_empty() {
+        segment::Segments::new()
+    } else {
+        segment::ahead_of(ro, &coming).await?
+    };
+    rows.into_iter()
+        .map(|row| {
+            let later = ahead.remove(&MeterId::from_uuid(row.id));
+            row.record(later.unwrap_or_default())
+        })
+        .collect()
 }
 
 /// The meters of one lease, compute first.

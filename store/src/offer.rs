@@ -17,7 +17,7 @@ use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::machine::{self, GpuRecord, MachineRecord};
 use crate::page::{Page, Paged};
-use crate::schema::{lease, offer, quote};
+use crate::schema::{lease, offer};
 
 /// An offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,14 +273,13 @@ fn supply(
 async fn disk_in_use(ro: &mut Ro, ids: &[MachineId]) -> Result<BTreeMap<MachineId, u64>, Error> {
     let ids: Vec<Uuid> = ids.iter().map(|m| m.uuid()).collect();
     let rows: Vec<(Uuid, Option<i64>)> = lease::table
-        .inner_join(quote::table)
         .filter(
             lease::machine_id
                 .eq_any(ids)
                 .and(lease::state.ne_all(["ended", "failed"])),
         )
         .group_by(lease::machine_id)
-        .select((lease::machine_id, diesel::dsl::sum(quote::disk_gib)))
+        .select((lease::machine_id, diesel::dsl::sum(lease::disk_gib)))
         .load(ro.sql()?)
         .await?;
     let sum =

@@ -34,7 +34,7 @@ struct Example {
 }
 
 /// Number, statement, query of examples.
-const INVARIANTS: [(&str, &str, &str); 19] = [
+const INVARIANTS: &[(&str, &str, &str)] = &[
     (
         "I1",
         "debits equal credits in each currency",
@@ -69,9 +69,12 @@ const INVARIANTS: [(&str, &str, &str); 19] = [
     ),
     (
         "I5",
-        "each meter's money is what its proven time is worth, to the micro-unit",
-        "SELECT id::text AS example FROM meter
-         WHERE charged <> div(price::numeric * settled_ms, per_ms)
+        "each meter's money is what its proven time is worth at the prices of its time, to the micro-unit",
+        "SELECT m.id::text AS example FROM meter m LEFT JOIN (
+            SELECT c.meter_id, sum(s.price::numeric * c.billable_ms) AS num
+              FROM charge c JOIN meter_segment s ON s.meter_id = c.meter_id AND s.no = c.segment
+             GROUP BY c.meter_id) w ON w.meter_id = m.id
+         WHERE charged::numeric * per_ms + rem_num <> coalesce(w.num, 0) OR rem_num NOT BETWEEN 0 AND per_ms - 1
             OR fee <> div(charged::numeric * fee_bps, 10000)
             OR tax <> div(charged::numeric * tax_bps, 10000)",
     ),
@@ -92,14 +95,27 @@ const INVARIANTS: [(&str, &str, &str); 19] = [
         "SELECT id::text AS example FROM (
             SELECT id, from_at, to_at, billable_ms,
                    lag(to_at) OVER (PARTITION BY meter_id ORDER BY seq) AS before FROM charge) c
-         WHERE from_at < before OR billable_ms > extract(epoch FROM to_at - from_at) * 1000 + 1",
+         WHERE from_at < before OR billable_ms > extract(epoch FROM to_at - from_at) * 1000
+            OR date_trunc('milliseconds', from_at) <> from_at OR date_trunc('milliseconds', to_at) <> to_at",
     ),
     (
         "I8",
         "nothing is billed without proof of life",
         "SELECT id::text AS example FROM meter
          WHERE (billable_ms > 0 AND proof_at IS NULL) OR through > greatest(proof_at, opened_at)
-            OR billable_ms > extract(epoch FROM through - opened_at) * 1000 + 1",
+            OR billable_ms > extract(epoch FROM through - opened_at) * 1000",
+    ),
+    (
+        "I16",
+        "each charge lies within its price segment, and each meter counts at a price that it has",
+        "SELECT c.id::text AS example FROM charge c LEFT JOIN (
+            SELECT *, lead(from_at) OVER (PARTITION BY meter_id ORDER BY no) AS until FROM meter_segment) s
+            ON s.meter_id = c.meter_id AND s.no = c.segment
+         WHERE (c.from_at >= s.from_at AND c.to_at <= coalesce(s.until, c.to_at)) IS NOT TRUE
+         UNION ALL
+         SELECT m.id::text FROM meter m LEFT JOIN meter_segment s ON s.meter_id = m.id AND s.no = m.segment
+         WHERE s.price IS DISTINCT FROM m.price OR s.from_at > m.settled_through
+            OR m.segments <> (SELECT count(*) FROM meter_segment x WHERE x.meter_id = m.id)",
     ),
     (
         "I9",
@@ -215,7 +231,7 @@ const INVARIANTS: [(&str, &str, &str); 19] = [
 /// Checks every invariant over one snapshot.
 pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
     let mut rows = Vec::new();
-    for (id, statement, query) in INVARIANTS {
+    for &(id, statement, query) in INVARIANTS {
         let counted = format!(
             "SELECT example, count(*) OVER () AS violations FROM ({query}) broken LIMIT 10"
         );

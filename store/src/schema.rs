@@ -90,6 +90,7 @@ diesel::table! {
         tax_account -> BigInt,
         at -> Timestamptz,
         batch -> Nullable<BigInt>,
+        segment -> BigInt,
     }
 }
 
@@ -182,6 +183,7 @@ diesel::table! {
         container_started_at -> Nullable<Text>,
         compute_meter -> Uuid,
         storage_meter -> Uuid,
+        disk_gib -> Integer,
     }
 }
 
@@ -277,6 +279,19 @@ diesel::table! {
         proof_run -> Nullable<Text>,
         proof_mono_ms -> Nullable<BigInt>,
         proof_at -> Nullable<Timestamptz>,
+        segment -> BigInt,
+        segments -> BigInt,
+        rem_num -> BigInt,
+        skew_ms -> BigInt,
+    }
+}
+
+diesel::table! {
+    meter_segment (meter_id, no) {
+        meter_id -> Uuid,
+        no -> BigInt,
+        from_at -> Timestamptz,
+        price -> BigInt,
     }
 }
 
@@ -380,6 +395,7 @@ diesel::table! {
 diesel::joinable!(membership -> app_user (user_id));
 diesel::joinable!(lease -> quote (quote_id));
 diesel::joinable!(lease_gpu -> gpu (gpu_id));
+diesel::joinable!(meter_segment -> meter (meter_id));
 diesel::joinable!(lease_event -> lease (lease_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
@@ -401,6 +417,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     machine,
     membership,
     meter,
+    meter_segment,
     offer,
     outbox,
     party,

@@ -99,12 +99,11 @@ fn cut(from: LeaseState, to: LeaseState, money: &mut LeaseMoney, now: Timestamp)
     if from.billed().compute && !to.billed().compute {
         // A container that ended by itself was seen alive last at the last proof, not now.
         let by_itself = to == LeaseState::Stopped;
-        let at = if by_itself {
-            money.compute.through
+        money.compute = if by_itself {
+            money.compute.cut_here()
         } else {
-            now
+            money.compute.cut(now)
         };
-        money.compute = money.compute.cut(at);
     }
     if from.billed().storage && !to.billed().storage {
         money.storage = money.storage.cut(now);

@@ -7,7 +7,6 @@ use billing::charge::{Charge, ChargeAccounts};
 use billing::hold::{Burn, Hold};
 use billing::ledger::Ledger;
 use billing::meter::{Meter, Resource};
-use billing::rating::affordable_ms;
 use domain::clock::Timestamp;
 use domain::id::ChargeId;
 use domain::lease::RETENTION;
@@ -70,8 +69,8 @@ impl LeaseMoney {
     /// What the disk is promised beyond the present, out of the hold.
     fn retention(&self) -> Result<Micros, Error> {
         let burn = Burn {
-            compute: self.storage.rate,
-            storage: self.storage.rate,
+            compute: self.storage.last_rate(),
+            storage: self.storage.last_rate(),
             tax_bps: self.storage.shares.tax_bps,
         };
         Ok(burn.retention()?)
@@ -90,11 +89,7 @@ impl LeaseMoney {
             Some(most) => by_hold.min(most.minus(self.storage.accrued()?.renter()?)?),
             None => by_hold,
         };
-        Ok(affordable_ms(
-            self.compute.rate,
-            self.compute.shares.tax_bps,
-            budget,
-        ))
+        Ok(self.compute.affordable_ms(budget)?)
     }
 
     /// The longest total disk time that hold and guard can pay; `None` if it is free.
@@ -106,11 +101,7 @@ impl LeaseMoney {
             Some(most) => by_hold.min(most.minus(self.compute.accrued()?.renter()?)?),
             None => by_hold,
         };
-        Ok(affordable_ms(
-            self.storage.rate,
-            self.storage.shares.tax_bps,
-            budget,
-        ))
+        Ok(self.storage.affordable_ms(budget)?)
     }
 
     /// Has GPU time reached what hold and guard can pay?
@@ -157,19 +148,25 @@ impl LeaseMoney {
         lease: &LeaseRecord,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let parts = [self.compute.settle()?, self.storage.settle()?];
         let Some(hold) = self.hold.clone() else {
             // Without a hold nothing could be proven; there is nothing to charge.
             self.save_meters(tx).await?;
             return Ok(false);
         };
-        if parts.iter().all(Option::is_none) {
+        let mut settlements = Vec::new();
+        for meter in [&mut self.compute, &mut self.storage] {
+            while let Some((settlement, after)) = meter.settle()? {
+                settlements.push(settlement);
+                *meter = after;
+            }
+        }
+        if settlements.is_empty() {
             self.save_meters(tx).await?;
             return Ok(false);
         }
         let (before, to) = self.lock(tx, lease, &hold).await?;
         let mut after = before.clone();
-        for (settlement, meter) in parts.into_iter().flatten() {
+        for settlement in settlements {
             let id = ChargeId::from_uuid(cx.id());
             let charge = Charge {
                 id,
@@ -180,10 +177,6 @@ impl LeaseMoney {
             };
             after.charge(&charge).map_err(refuse)?;
             store::charge::insert(tx, &charge, lease.terms.currency);
-            match meter.resource {
-                Resource::Compute => self.compute = meter,
-                Resource::Storage => self.storage = meter,
-            }
         }
         store::ledger::save(tx, &before, &after).await?;
         self.hold = after.hold(hold.id).cloned();

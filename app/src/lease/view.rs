@@ -73,7 +73,7 @@ fn cost(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<CostV
     let billed = lease.state.billed();
     let rate = |on: bool, meter: &Meter| -> Result<Micros, Error> {
         if on {
-            hour_of(meter.rate, meter.shares.tax_bps)
+            hour_of(meter.last_rate(), meter.shares.tax_bps)
         } else {
             Ok(Micros::ZERO)
         }
@@ -106,7 +106,7 @@ fn after_stop(lease: &LeaseRecord, money: &LeaseMoney) -> Result<Option<AfterSto
     if !stopped {
         return Ok(None);
     }
-    let hour = hour_of(money.storage.rate, money.storage.shares.tax_bps)?;
+    let hour = hour_of(money.storage.last_rate(), money.storage.shares.tax_bps)?;
     Ok(Some(AfterStop {
         per_day: hour.times(24)?,
         delete_at: money.delete_at(lease.state_at)?,

@@ -220,7 +220,7 @@ async fn prove(
     };
     if seen.seen == Seen::Exited && ordered {
         // It ended by itself before the order: what comes later proves nothing of it.
-        money.compute = money.compute.cut(money.compute.through);
+        money.compute = money.compute.cut_here();
     }
     let billed = state.billed();
     let proof = |run: String| Proof {
@@ -252,6 +252,9 @@ async fn prove(
         if let Some(next) = money.storage.prove(proof, money.storage_limit()?) {
             money.storage = next;
         }
+    }
+    if money.compute.crosses() || money.storage.crosses() {
+        money.settle(cx, tx, lease, now).await?;
     }
     Ok(())
 }

@@ -161,7 +161,7 @@ async fn stopped(
         storage: burn(lease)?.storage,
         tax_bps,
     };
-    let free_disk = money.storage.rate.price == Micros::ZERO;
+    let free_disk = money.storage.last_rate().price == Micros::ZERO;
     if !free_disk && left(money)? < disk.retention()? {
         let missing = disk.retention()?.minus(left(money)?)?;
         let step = missing.min(available(tx, lease).await?);

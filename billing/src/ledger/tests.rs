@@ -68,6 +68,7 @@ fn charge(n: u128, gross: i64, fee: i64, tax: i64) -> Charge {
             meter: MeterId::from_uuid(Uuid::from_u128(1)),
             lease: LeaseId::from_uuid(Uuid::from_u128(n)),
             seq: 1,
+            segment: 1,
             from: now(),
             to: Timestamp::from_micros(1),
             billable_ms: 1,

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::rating::due;
 
 fn meter() -> Meter {
     Meter::open(
@@ -59,18 +60,6 @@ fn the_first_proof_bills_nothing_and_the_next_bills_the_time_between() {
     let more = after.prove(proof("r", 11_100, 16_000), None).unwrap();
     let due_now = more.accrued().unwrap().minus(charge.due);
     assert_eq!(more.unsettled(), due_now);
-}
-
-#[test]
-fn a_step_of_either_clock_bills_no_second_twice() {
-    let server_jumps = fed(&[proof("r", 0, 0), proof("r", 10_000, 3_600_000)]);
-    assert_eq!(server_jumps.billable_ms, 10_000 + 5 + 1_000);
-    let machine_jumps = fed(&[proof("r", 0, 0), proof("r", 3_600_000, 10_000)]);
-    assert_eq!(machine_jumps.billable_ms, 10_000);
-    let both = fed(&[proof("r", 500_000, 0), proof("r", 510_000, 3_600_000)]);
-    assert_eq!(both.billable_ms, 10_000 + 5 + 1_000);
-    let back = fed(&[proof("r", 0, 10_000), proof("r", 5_000, 4_000)]);
-    assert_eq!(back.billable_ms, 0);
 }
 
 #[test]
@@ -142,6 +131,9 @@ fn a_limit_below_what_is_proven_takes_nothing_back() {
     let shown = m.estimate(at(25_000), Span::from_secs(30), Some(3_000));
     assert_eq!(shown, m.accrued());
 }
+
+mod segments;
+mod steps;
 
 #[test]
 fn names_of_resources_round_trip() {

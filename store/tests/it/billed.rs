@@ -95,16 +95,18 @@ pub(crate) async fn settle(
                 meter = next;
             }
         }
-        let (settlement, meter) = meter.settle().unwrap().unwrap();
-        let charge = Charge {
-            id: ChargeId::from_uuid(id()),
-            settlement,
-            hold: holds[0].id,
-            accounts: touched(&accounts),
-            at: after(to),
-        };
-        book.charge(&charge).unwrap();
-        store::charge::insert(tx, &charge, Currency::Usd);
+        while let Some((settlement, after_it)) = meter.settle().unwrap() {
+            let charge = Charge {
+                id: ChargeId::from_uuid(id()),
+                settlement,
+                hold: holds[0].id,
+                accounts: touched(&accounts),
+                at: after(to),
+            };
+            book.charge(&charge).unwrap();
+            store::charge::insert(tx, &charge, Currency::Usd);
+            meter = after_it;
+        }
         store::meter::save(tx, &meter).await?;
     }
     store::ledger::save(tx, &before, &book).await

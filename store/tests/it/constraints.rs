@@ -52,7 +52,7 @@ async fn a_quote_is_used_once() {
     let again = world.lease(lease.terms.clone());
     let insert = base
         .db
-        .write(async |tx: &mut Tx| store::lease::insert(tx, &[again.clone()]).await);
+        .write(async |tx: &mut Tx| store::lease::insert(tx, std::slice::from_ref(&again)).await);
     refused(insert.await, Constraint::QuoteUsed);
 }
 
@@ -64,7 +64,7 @@ async fn a_lease_without_its_meters_cannot_be_committed() {
         .db
         .write(async |tx: &mut Tx| {
             store::quote::insert(tx, &lease.terms).await?;
-            store::lease::insert(tx, &[lease.clone()]).await
+            store::lease::insert(tx, std::slice::from_ref(&lease)).await
         })
         .await;
     assert!(
@@ -104,6 +104,7 @@ fn charge(lease: &LeaseRecord, seq: i64, (from, to): (i64, i64)) -> Charge {
             meter: lease.compute_meter,
             lease: lease.id,
             seq,
+            segment: 1,
             from: after(from),
             to: after(to),
             billable_ms: 1_000,

@@ -19,6 +19,8 @@ mod round_trips;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
+mod segments;
+#[cfg(test)]
 mod supply;
 #[cfg(test)]
 mod transactions;

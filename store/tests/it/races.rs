@@ -167,7 +167,7 @@ async fn a_wallet_is_never_overdrawn_by_racing_holds() {
                             return Ok(false);
                         }
                         store::quote::insert(tx, &lease.terms).await?;
-                        store::lease::insert(tx, &[lease.clone()]).await?;
+                        store::lease::insert(tx, std::slice::from_ref(lease)).await?;
                         store::meter::insert(tx, &crate::world::meters(lease)).await?;
                         store::ledger::save(tx, &before, &book).await?;
                         Ok::<_, Error>(true)

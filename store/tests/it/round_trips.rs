@@ -92,7 +92,7 @@ async fn leases_quotes_and_meters_in_every_state() {
             .db
             .write::<_, Error, _>(async |tx: &mut Tx| {
                 store::quote::insert(tx, &lease.terms).await?;
-                store::lease::insert(tx, &[lease.clone()]).await?;
+                store::lease::insert(tx, std::slice::from_ref(&lease)).await?;
                 store::meter::insert(tx, &written).await?;
                 Ok((
                     store::lease::get_for_update(tx, lease.id).await?,

@@ -282,7 +282,7 @@ impl World {
         amount: i64,
     ) -> Result<Hold, Error> {
         store::quote::insert(tx, &lease.terms).await?;
-        store::lease::insert(tx, &[lease.clone()]).await?;
+        store::lease::insert(tx, std::slice::from_ref(lease)).await?;
         store::meter::insert(tx, &meters(lease)).await?;
         let taken: Vec<_> = gpus.iter().map(|gpu| (lease.id, *gpu)).collect();
         store::lease::take_gpus(tx, &taken, T0).await?;
