@@ -5,9 +5,11 @@
 //! once per use-case.
 
 pub mod api_key;
+mod burning;
 pub mod context;
 pub mod earnings;
 pub mod error;
+pub mod event;
 pub mod lease;
 pub mod link;
 pub mod machine;

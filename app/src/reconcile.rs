@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use domain::audit::ActorRef;
 use domain::clock::Span;
-use domain::id::{LeaseId, MachineId};
+use domain::id::MachineId;
 use domain::machine::{MachineEvent, MachineState, OFFLINE_AFTER, STALE_AFTER};
 use store::db::{Ro, Tx};
 use store::machine::MachineRecord;
@@ -18,9 +18,11 @@ use crate::error::Error;
 
 mod lease;
 mod money;
+mod wallet;
 
 pub use lease::{guard_leases, overdue_leases};
 pub use money::{renew_holds, settle};
+pub use wallet::watch_wallets;
 
 /// A step's future.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<usize, Error>> + Send + 'a>>;
@@ -43,7 +45,7 @@ impl std::fmt::Debug for Step {
 }
 
 /// Every reconciler.
-pub const STEPS: [Step; 8] = [
+pub const STEPS: &[Step] = &[
     Step {
         name: "watch_machines",
         every: Span::from_secs(5),
@@ -66,8 +68,13 @@ pub const STEPS: [Step; 8] = [
     },
     Step {
         name: "renew_holds",
-        every: Span::from_secs(2),
+        every: Span::from_secs(1),
         run: |cx| Box::pin(renew_holds(cx)),
+    },
+    Step {
+        name: "watch_wallets",
+        every: Span::from_secs(1),
+        run: |cx| Box::pin(watch_wallets(cx)),
     },
     Step {
         name: "settle",
@@ -205,12 +212,5 @@ pub async fn sweep_idempotency(cx: &Cx) -> Result<usize, Error> {
     let before = cx.now().minus(IDEMPOTENCY_KEPT);
     cx.db
         .write::<_, Error, _>(async |tx: &mut Tx| Ok(store::idempotency::sweep(tx, before).await?))
-        .await
-}
-
-/// Ids of leases, found in one read.
-pub(crate) async fn live(cx: &Cx) -> Result<Vec<LeaseId>, Error> {
-    cx.db
-        .read::<_, Error, _>(async |ro: &mut Ro| Ok(store::lease::live_ids(ro).await?))
         .await
 }

@@ -1,7 +1,7 @@
 //! Wallets: what is posted, held, available; top-ups; movements.
 
 use billing::account::{Account, AccountCode, PLATFORM};
-use billing::exhaustion::{Flame, dry_at};
+use billing::exhaustion::Flame;
 use billing::ledger::Ledger;
 use billing::transfer::{Transfer, TransferKind, TransferRefusal};
 use domain::access::Scope;
@@ -14,6 +14,7 @@ use store::ledger::TopUpRecord;
 use store::page::{Page, Paged};
 use store::transaction::TransactionRecord;
 
+use crate::burning::Burning;
 use crate::context::{Answer, Audited, Caller, Cx, Once, PaymentsMode, mutate};
 use crate::error::Error;
 
@@ -31,7 +32,7 @@ pub struct WalletView {
     pub available: Micros,
     /// What all live leases cost per hour now, tax included.
     pub burn_per_hour: Micros,
-    /// When `posted` is used up at this rate.
+    /// When nothing is left for running leases at this rate.
     pub runs_out_at: Option<Timestamp>,
     /// How money gets in.
     pub payments: PaymentsMode,
@@ -69,27 +70,6 @@ pub struct TransactionView {
     pub description: String,
 }
 
-/// What burns a party's money now: the rates of its leases that are billed.
-async fn flames(ro: &mut Ro, party: PartyId) -> Result<Vec<Flame>, Error> {
-    let mut flames = Vec::new();
-    for lease in store::lease::renter_live(ro, party).await? {
-        let (billed, tax_bps) = (lease.state.billed(), lease.terms.tax_bps);
-        if billed.compute {
-            flames.push(Flame {
-                rate: lease.terms.compute_rate()?,
-                tax_bps,
-            });
-        }
-        if billed.storage {
-            flames.push(Flame {
-                rate: lease.terms.storage_rate()?,
-                tax_bps,
-            });
-        }
-    }
-    Ok(flames)
-}
-
 /// What one hour at these rates costs, tax included.
 pub(crate) fn per_hour(flames: &[Flame]) -> Result<Micros, Error> {
     let mut sum = Micros::ZERO;
@@ -115,7 +95,7 @@ async fn view(
     party: PartyId,
     (account, now): (Option<&Account>, Timestamp),
 ) -> Result<WalletView, Error> {
-    let flames = flames(ro, party).await?;
+    let burning = Burning::load(ro, party, now).await?;
     let (posted, held, available) = match account {
         Some(a) => (a.posted()?, a.held(), a.available()?),
         None => (Micros::ZERO, Micros::ZERO, Micros::ZERO),
@@ -124,8 +104,8 @@ async fn view(
         posted,
         held,
         available,
-        burn_per_hour: per_hour(&flames)?,
-        runs_out_at: dry_at(posted, &flames, now),
+        burn_per_hour: per_hour(&burning.flames)?,
+        runs_out_at: burning.runs_out_at(posted, now)?,
         payments: cx.policy.payments,
     })
 }

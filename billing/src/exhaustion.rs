@@ -1,6 +1,7 @@
 //! When a wallet runs dry: exact to the millisecond.
 
-use domain::clock::Timestamp;
+use domain::clock::{Span, Timestamp};
+use domain::id::LeaseId;
 use domain::money::{Micros, Rate};
 
 use crate::rating::due;
@@ -13,6 +14,61 @@ pub struct Flame {
     pub rate: Rate,
     /// Tax on top, in 1/10,000.
     pub tax_bps: u32,
+}
+
+/// Warnings are given so long before the money ends.
+pub const WARNINGS: [Span; 3] = [
+    Span::from_hours(24),
+    Span::from_hours(1),
+    Span::from_mins(10),
+];
+
+/// What follows from a look at something that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// A warning is due now: less than this is left.
+    pub warn: Option<Span>,
+    /// How many warnings have been given then: more time takes them back.
+    pub warned: u8,
+    /// When to look again; `None` if nothing more comes.
+    pub next: Option<Timestamp>,
+}
+
+/// Looks at something that ends at `end` (`None`: never), of which `warned` warnings were given.
+/// Where several are due at once, only the last is given.
+pub fn look(end: Option<Timestamp>, warned: u8, now: Timestamp) -> Look {
+    let Some(end) = end else {
+        return Look {
+            warn: None,
+            warned: 0,
+            next: None,
+        };
+    };
+    let reached = WARNINGS.iter().filter(|w| now.plus(**w) >= end);
+    let level = u8::try_from(reached.count()).unwrap_or(3);
+    let at = |level: u8| WARNINGS.get(usize::from(level)).copied();
+    let newly = level > warned;
+    Look {
+        warn: level.checked_sub(1).and_then(at).filter(|_| newly),
+        warned: level,
+        next: at(level).map(|before| end.minus(before)),
+    }
+}
+
+/// Something that can be stopped to make the money of others last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drainable {
+    /// The lease.
+    pub lease: LeaseId,
+    /// When it was booked.
+    pub booked_at: Timestamp,
+}
+
+/// Which lease is stopped first when a wallet cannot pay for all: the youngest, so that the longest
+/// work is interrupted last.
+pub fn first_to_drain(running: &[Drainable]) -> Option<LeaseId> {
+    let youngest = running.iter().max_by_key(|d| (d.booked_at, d.lease));
+    youngest.map(|d| d.lease)
 }
 
 fn burnt(flames: &[Flame], ms: i64) -> i128 {
@@ -47,7 +103,7 @@ pub fn dry_at(budget: Micros, flames: &[Flame], anchor: Timestamp) -> Option<Tim
             over = middle;
         }
     }
-    let dry = anchor.plus(domain::clock::Span::from_millis(fits));
+    let dry = anchor.plus(Span::from_millis(fits));
     Some(dry.min(Timestamp::MAX))
 }
 
@@ -76,6 +132,52 @@ mod tests {
             }
             prop_assert_eq!(dry.millis(), ms);
         }
+    }
+
+    #[test]
+    fn each_warning_is_given_once_and_again_after_there_was_more_time() {
+        let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
+        let end = Some(at(100_000));
+        let first = look(end, 0, at(10_000));
+        assert_eq!(
+            (first.warn, first.warned, first.next),
+            (None, 0, Some(at(13_600)))
+        );
+        let day = look(end, 0, at(13_600));
+        assert_eq!(day.warn, Some(Span::from_hours(24)));
+        assert_eq!((day.warned, day.next), (1, Some(at(96_400))));
+        assert_eq!(look(end, 1, at(13_601)).warn, None);
+        // Two thresholds at once: only the nearer is told.
+        let late = look(end, 1, at(99_500));
+        assert_eq!(late.warn, Some(Span::from_mins(10)));
+        assert_eq!((late.warned, late.next), (3, None));
+        // A top-up takes them back.
+        let rich = look(Some(at(1_000_000)), 3, at(99_500));
+        assert_eq!(
+            (rich.warn, rich.warned, rich.next),
+            (None, 0, Some(at(913_600)))
+        );
+        assert_eq!(
+            look(None, 3, at(0)),
+            Look {
+                warn: None,
+                warned: 0,
+                next: None
+            }
+        );
+    }
+
+    #[test]
+    fn the_youngest_is_drained_first() {
+        let lease = |n| LeaseId::from_uuid(uuid::Uuid::from_u128(n));
+        let at = |n, secs| Drainable {
+            lease: lease(n),
+            booked_at: Timestamp::from_micros(secs),
+        };
+        let order = [at(1, 5), at(2, 9), at(3, 9), at(4, 1)];
+        assert_eq!(first_to_drain(&order), Some(lease(3)));
+        assert_eq!(first_to_drain(&order[..1]), Some(lease(1)));
+        assert_eq!(first_to_drain(&[]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use domain::lease::RETENTION;
 use domain::money::{Micros, MoneyError, Rate};
 
 use crate::account::AccountId;
+use crate::exhaustion::{Flame, dry_at};
 use crate::rating::share;
 
 /// The window that a hold covers when the wallet allows it: settlement period and stop latency.
@@ -150,6 +151,31 @@ pub fn size(burn: Burn, available: Micros) -> Result<Result<HoldSize, Micros>, M
         .running(WINDOW_MIN)?
         .plus(retention)?
         .max(Micros::new(1))))
+}
+
+/// When a running lease's hold has to be looked at again, if `remaining` is left in it now: at half
+/// a window, or, below that, when the stop is due. At least each half window, since rates may change.
+pub fn next_look(burn: Burn, remaining: Micros, now: Timestamp) -> Result<Timestamp, MoneyError> {
+    let half_window = Span::from_micros(WINDOW.micros().div_euclid(2));
+    let retention = burn.retention()?;
+    let half = burn.running(half_window)?.plus(retention)?;
+    let last = burn.running(STOP_LATENCY)?.plus(retention)?;
+    let floor = if remaining > half { half } else { last };
+    let budget = remaining.minus(floor)?.max(Micros::ZERO);
+    let flame = |rate| Flame {
+        rate,
+        tax_bps: burn.tax_bps,
+    };
+    let dry = dry_at(budget, &[flame(burn.compute), flame(burn.storage)], now);
+    let latest = now.plus(half_window);
+    let earliest = now.plus(Span::from_secs(1));
+    Ok(dry.unwrap_or(latest).clamp(earliest, latest))
+}
+
+/// Is a running lease's hold below half a window? It is filled when money comes.
+pub fn is_short(burn: Burn, remaining: Micros) -> Result<bool, MoneyError> {
+    let half_window = Span::from_micros(WINDOW.micros().div_euclid(2));
+    Ok(remaining < burn.running(half_window)?.plus(burn.retention()?)?)
 }
 
 /// What to do with a running lease's hold.

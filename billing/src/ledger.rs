@@ -105,6 +105,23 @@ impl Ledger {
         Ok(())
     }
 
+    /// Releases a part of an open hold; less than what is left in it.
+    pub fn lower_hold(&mut self, id: HoldId, less: Micros) -> Result<(), TransferRefusal> {
+        if less <= Micros::ZERO {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        let mut hold = self.open(id)?.clone();
+        if less >= hold.remaining() {
+            return Err(TransferRefusal::ExceedsHold);
+        }
+        let mut account = self.get(hold.account)?.clone();
+        account.debits_pending = account.debits_pending.minus(less)?;
+        hold.amount = hold.amount.minus(less)?;
+        self.put([account]);
+        self.holds.insert(id, hold);
+        Ok(())
+    }
+
     /// An open hold does not expire by itself any more (its lease has started).
     pub fn keep_hold(&mut self, id: HoldId) -> Result<(), TransferRefusal> {
         let mut hold = self.open(id)?.clone();

@@ -17,6 +17,7 @@ use crate::db::Tx;
 use crate::error::Error;
 use crate::journal::Kept;
 use crate::shard::Claim;
+use crate::{hold, wallet};
 
 type SqlUuid = diesel::sql_types::Uuid;
 
@@ -80,6 +81,7 @@ pub(crate) async fn flush(tx: &mut Tx) -> Result<(), Error> {
         None => tx.shards().next(journal.optimistic),
     };
     save_balances(tx, &journal.changed(), claim).await?;
+    wake(tx, &journal.changed()).await?;
     if journal.transfers.is_empty() && journal.charges.is_empty() {
         return Ok(());
     }
@@ -116,6 +118,27 @@ async fn save_balances(tx: &mut Tx, changed: &[&Kept], claim: Claim) -> Result<(
     } else {
         Err(Error::LedgerStopped(stop.reason))
     }
+}
+
+/// Whoever waits for money in one of these wallets, or counts on it, looks again.
+async fn wake(tx: &mut Tx, changed: &[&Kept]) -> Result<(), Error> {
+    let grown: Vec<i64> = changed
+        .iter()
+        .filter(|k| k.grew())
+        .map(|k| k.account.id.0)
+        .collect();
+    if !grown.is_empty() {
+        hold::wake_short(tx, &grown).await?;
+    }
+    let moved: Vec<Uuid> = changed
+        .iter()
+        .filter(|k| k.moved())
+        .map(|k| k.account.owner)
+        .collect();
+    if !moved.is_empty() {
+        wallet::wake(tx, &moved).await?;
+    }
+    Ok(())
 }
 
 type Entries<'a, T> = &'a [(T, Currency)];

@@ -19,9 +19,39 @@ pub(crate) type Key = (Currency, AccountCode, Uuid, i16);
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) account: Account,
+    /// As it was read.
+    before: Account,
     /// The row's version when it was read.
     pub(crate) version: i64,
     pub(crate) changed: bool,
+}
+
+impl Kept {
+    /// Is it a wallet into which money came, or whose hold was released?
+    pub(crate) fn grew(&self) -> bool {
+        let (before, after) = (self.before.available(), self.account.available());
+        self.is_wallet() && matches!((before, after), (Ok(b), Ok(a)) if a > b)
+    }
+
+    /// Is it a wallet whose money changed otherwise than by using what is held?
+    pub(crate) fn moved(&self) -> bool {
+        let used = self
+            .account
+            .debits_pending
+            .get()
+            .saturating_sub(self.before.debits_pending.get());
+        let spent = self
+            .account
+            .debits
+            .get()
+            .saturating_sub(self.before.debits.get());
+        self.is_wallet()
+            && (self.account.credits != self.before.credits || spent.saturating_add(used) > 0)
+    }
+
+    fn is_wallet(&self) -> bool {
+        self.account.code == AccountCode::RenterWallet
+    }
 }
 
 /// The open entries of one transaction.
@@ -46,6 +76,7 @@ impl Journal {
     pub(crate) fn keep(&mut self, key: Key, account: Account, version: i64) {
         self.keys.insert(key, account.id);
         let kept = Kept {
+            before: account.clone(),
             account,
             version,
             changed: false,

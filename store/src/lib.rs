@@ -11,7 +11,9 @@ mod convert;
 pub mod db;
 pub mod enrollment;
 pub mod error;
+pub mod event;
 pub mod group;
+pub mod hold;
 pub mod idempotency;
 mod journal;
 pub mod lease;
@@ -29,6 +31,7 @@ mod schema;
 pub mod segment;
 pub mod shard;
 pub mod transaction;
+pub mod wallet;
 pub mod writer;
 
 pub use db::Db;

@@ -139,6 +139,9 @@ diesel::table! {
         state -> Text,
         opened_at -> Timestamptz,
         expires_at -> Nullable<Timestamptz>,
+        due_at -> Nullable<Timestamptz>,
+        short -> Bool,
+        warned -> SmallInt,
     }
 }
 
@@ -333,6 +336,18 @@ diesel::table! {
 }
 
 diesel::table! {
+    party_event (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        at -> Timestamptz,
+        kind -> Text,
+        object -> Text,
+        detail -> Text,
+        data -> Jsonb,
+    }
+}
+
+diesel::table! {
     quote (id) {
         id -> Uuid,
         party_id -> Uuid,
@@ -381,6 +396,16 @@ diesel::table! {
 }
 
 diesel::table! {
+    wallet_watch (party_id, ledger) {
+        party_id -> Uuid,
+        ledger -> Integer,
+        due_at -> Nullable<Timestamptz>,
+        runs_out_at -> Nullable<Timestamptz>,
+        warned -> SmallInt,
+    }
+}
+
+diesel::table! {
     writer (shard) {
         shard -> SmallInt,
         epoch -> BigInt,
@@ -421,8 +446,10 @@ diesel::allow_tables_to_appear_in_same_query!(
     offer,
     outbox,
     party,
+    party_event,
     quote,
     top_up,
     transfer,
+    wallet_watch,
     writer,
 );

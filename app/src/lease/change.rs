@@ -8,6 +8,7 @@ use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
 use domain::refusal::Code;
 use serde_json::json;
 use store::db::Tx;
+use store::hold::HoldWatch;
 use store::lease::LeaseRecord;
 use store::lease_event::LeaseEventRecord;
 
@@ -65,6 +66,10 @@ pub(crate) async fn apply(
         money.save_meters(tx).await?;
     }
     match to {
+        LeaseState::Stopping | LeaseState::Stopped | LeaseState::Ending => {
+            let disk = to != LeaseState::Ending;
+            money.release_excess(tx, (lease, disk), now).await?;
+        }
         LeaseState::Provisioning | LeaseState::Running => {
             money
                 .change_hold(tx, lease, |book, hold| {
@@ -81,10 +86,18 @@ pub(crate) async fn apply(
         LeaseState::Placing
         | LeaseState::Interrupting
         | LeaseState::Interrupted
-        | LeaseState::Stopping
-        | LeaseState::Stopped
-        | LeaseState::Resuming
-        | LeaseState::Ending => {}
+        | LeaseState::Resuming => {}
+    }
+    // Both look again: what burns has changed.
+    if let Some(hold) = &money.hold {
+        let at_once = HoldWatch {
+            due_at: Some(Timestamp::from_micros(0)),
+            ..HoldWatch::default()
+        };
+        store::hold::set_watch(tx, hold.id, at_once).await?;
+    }
+    if from.billed() != to.billed() {
+        store::wallet::touch(tx, lease.party, lease.terms.currency).await?;
     }
     if from.holds_gpus() && !to.holds_gpus() {
         store::lease::release_gpus(tx, lease.id, now).await?;

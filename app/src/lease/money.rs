@@ -7,7 +7,7 @@ use billing::charge::{Charge, ChargeAccounts};
 use billing::hold::{Burn, Hold};
 use billing::ledger::Ledger;
 use billing::meter::{Meter, Resource};
-use domain::clock::Timestamp;
+use domain::clock::{Span, Timestamp};
 use domain::id::ChargeId;
 use domain::lease::RETENTION;
 use domain::money::Micros;
@@ -66,14 +66,59 @@ impl LeaseMoney {
         self.hold.as_ref().map_or(Micros::ZERO, Hold::remaining)
     }
 
+    /// What the lease burns at its present prices.
+    pub(crate) fn burn(&self, lease: &LeaseRecord) -> Result<Burn, Error> {
+        Ok(Burn {
+            compute: self.compute.last_rate(),
+            storage: self.storage.last_rate(),
+            ..burn(lease)?
+        })
+    }
+
     /// What the disk is promised beyond the present, out of the hold.
-    fn retention(&self) -> Result<Micros, Error> {
+    pub(crate) fn retention(&self) -> Result<Micros, Error> {
         let burn = Burn {
             compute: self.storage.last_rate(),
             storage: self.storage.last_rate(),
             tax_bps: self.storage.shares.tax_bps,
         };
         Ok(burn.retention()?)
+    }
+
+    /// The most that can still be charged once nothing runs after `now`: with the disk's promised
+    /// time, if the disk stays.
+    fn needed_without_running(&self, disk: bool, now: Timestamp) -> Result<Micros, Error> {
+        let ever = Span::from_micros(i64::MAX);
+        let open = |meter: &Meter| -> Result<Micros, Error> {
+            let most = meter.estimate(now, ever, None)?.minus(meter.charged)?;
+            // A micro-unit for the rounding of each of gross and tax.
+            Ok(most.renter()?.plus(Micros::new(2))?)
+        };
+        let used = open(&self.compute)?.plus(open(&self.storage)?)?;
+        let kept = if disk {
+            self.retention()?
+        } else {
+            Micros::ZERO
+        };
+        Ok(used.plus(kept)?)
+    }
+
+    /// Releases what a lease that runs no more cannot need, so that it serves the wallet's others.
+    pub(crate) async fn release_excess(
+        &mut self,
+        tx: &mut Tx,
+        (lease, disk): (&LeaseRecord, bool),
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let needed = self.needed_without_running(disk, now)?.max(Micros::new(1));
+        let excess = self.remaining().minus(needed)?;
+        if excess <= Micros::ZERO {
+            return Ok(());
+        }
+        self.change_hold(tx, lease, |book, hold| {
+            book.lower_hold(hold.id, excess).map_err(refuse)
+        })
+        .await
     }
 
     /// The longest total GPU time that hold and guard can pay; `None` if it is free.
@@ -125,10 +170,7 @@ impl LeaseMoney {
             None => stopped_at.plus(RETENTION),
             Some(most) => {
                 let left = most.saturating_sub(self.storage.billable_ms).max(0);
-                let dry = self
-                    .storage
-                    .through
-                    .plus(domain::clock::Span::from_millis(left));
+                let dry = self.storage.through.plus(Span::from_millis(left));
                 dry.min(Timestamp::MAX)
             }
         })

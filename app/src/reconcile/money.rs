@@ -1,17 +1,22 @@
 //! Holds kept ahead of use, and proven time settled.
 
-use billing::hold::{Renewal, renew};
-use domain::clock::Timestamp;
+use billing::exhaustion::{Drainable, first_to_drain, look};
+use billing::hold::{Renewal, is_short, next_look, renew};
+use domain::clock::{Span, Timestamp};
 use domain::id::LeaseId;
 use domain::lease::{LeaseEvent, LeaseReason, LeaseState, RETENTION};
 use domain::money::Micros;
+use serde_json::json;
 use store::db::{Ro, Tx};
+use store::hold::HoldWatch;
 use store::lease::LeaseRecord;
 
+use crate::burning::for_people;
 use crate::context::Cx;
 use crate::error::Error;
+use crate::event::{Told, tell};
 use crate::lease::change::{Cause, apply};
-use crate::lease::money::{LeaseMoney, burn};
+use crate::lease::money::LeaseMoney;
 use crate::wallet::refuse;
 
 /// Settles leases whose last settlement is old.
@@ -43,38 +48,100 @@ async fn settle_one(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error
         .await
 }
 
-/// Keeps the holds of live leases ahead of their use; stops or ends what cannot be paid further.
+/// Holds looked at in one run.
+const MOST: i64 = 1_000;
+
+/// What a look at a hold led to.
+enum Looked {
+    Nothing,
+    Changed,
+    /// This one must be stopped first, so that its money serves the others.
+    Drain(LeaseId),
+}
+
+/// What a look led to, and when to look again: `None` where a change of state has said it.
+type Seen = (Looked, Option<HoldWatch>);
+
+/// Keeps the holds that are due ahead of their use; stops or ends what cannot be paid further.
 pub async fn renew_holds(cx: &Cx) -> Result<usize, Error> {
     let now = cx.now();
+    let due = cx
+        .db
+        .read::<_, Error, _>(async |ro: &mut Ro| Ok(store::hold::due(ro, now, MOST).await?))
+        .await?;
     let mut changed = 0;
-    for id in super::live(cx).await? {
-        changed += renew_one(cx, id, now).await?;
+    for id in due {
+        changed += keep_going(cx, id, now).await?;
     }
     Ok(changed)
 }
 
-async fn renew_one(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error> {
+/// Looks at one hold; drains others of its wallet before its own lease.
+async fn keep_going(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error> {
+    let mut changed = 0;
+    loop {
+        match look_at(cx, id, now).await? {
+            Looked::Nothing => return Ok(changed),
+            Looked::Changed => return Ok(changed + 1),
+            Looked::Drain(other) => {
+                let stopped = drain(cx, other, now).await?;
+                changed += stopped;
+                if stopped == 0 {
+                    // It stopped by itself meanwhile: the next run sees what that released.
+                    return Ok(changed);
+                }
+            }
+        }
+    }
+}
+
+/// Stops a running lease for want of money.
+async fn drain(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error> {
+    super::lease::move_lease(cx, id, |lease, _money| {
+        Ok((lease.state == LeaseState::Running).then(|| exhausted(now)))
+    })
+    .await
+}
+
+fn exhausted(now: Timestamp) -> Cause {
+    Cause::market(LeaseEvent::StopRequested, LeaseReason::WalletExhausted, now)
+        .saying("the wallet cannot pay for more; the disk is kept for a while")
+}
+
+async fn look_at(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<Looked, Error> {
     cx.db
         .write::<_, Error, _>(async |tx: &mut Tx| {
             let Some(mut lease) = store::lease::get_for_update(tx, id).await? else {
-                return Ok(0);
+                return Ok(Looked::Nothing);
             };
             let mut money = LeaseMoney::load(tx, &lease).await?;
-            match lease.state {
+            let Some(hold) = money.hold.as_ref().map(|h| h.id) else {
+                return Ok(Looked::Nothing);
+            };
+            let watch = store::hold::watch(tx, hold).await?;
+            if watch.due_at.is_none_or(|due| due > now) {
+                return Ok(Looked::Nothing);
+            }
+            let (looked, next) = match lease.state {
                 LeaseState::Running | LeaseState::Interrupting => {
-                    running(cx, tx, (&mut lease, &mut money), now).await
+                    running(cx, tx, (&mut lease, &mut money), now).await?
                 }
                 LeaseState::Stopped | LeaseState::Interrupted => {
-                    stopped(cx, tx, (&mut lease, &mut money), now).await
+                    stopped(cx, tx, (&mut lease, &mut money), (watch, now)).await?
                 }
+                // What changes the state makes it due again.
                 LeaseState::Placing
                 | LeaseState::Provisioning
                 | LeaseState::Stopping
                 | LeaseState::Resuming
                 | LeaseState::Ending
                 | LeaseState::Ended
-                | LeaseState::Failed => Ok(0),
+                | LeaseState::Failed => (Looked::Nothing, Some(HoldWatch::default())),
+            };
+            if let Some(next) = next.filter(|next| *next != watch) {
+                store::hold::set_watch(tx, hold, next).await?;
             }
+            Ok(looked)
         })
         .await
 }
@@ -126,49 +193,74 @@ async fn raise(
         .await
 }
 
+/// The party's running lease that is stopped first when money is short.
+async fn first_to_stop(tx: &mut Tx, lease: &LeaseRecord) -> Result<Option<LeaseId>, Error> {
+    let live = store::lease::renter_live(tx, lease.party).await?;
+    let running = live.iter().filter(|l| l.state == LeaseState::Running);
+    let candidates: Vec<Drainable> = running
+        .map(|l| Drainable {
+            lease: l.id,
+            booked_at: l.created_at,
+        })
+        .collect();
+    Ok(first_to_drain(&candidates))
+}
+
 async fn running(
     cx: &Cx,
     tx: &mut Tx,
     (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
     now: Timestamp,
-) -> Result<usize, Error> {
+) -> Result<Seen, Error> {
+    let burn = money.burn(lease)?;
     let free = available(tx, lease).await?;
-    match renew(burn(lease)?, left(money)?, free)? {
-        Renewal::Enough => Ok(0),
+    let looked = match renew(burn, left(money)?, free)? {
+        Renewal::Enough => Looked::Nothing,
         Renewal::Raise(more) => {
             money.settle(cx, tx, lease, now).await?;
             raise(tx, (lease, money), more).await?;
-            Ok(1)
+            Looked::Changed
         }
         Renewal::Stop => {
-            let cause = Cause::market(LeaseEvent::StopRequested, LeaseReason::WalletExhausted, now)
-                .saying("the wallet cannot pay for more; the disk is kept for a while");
-            apply(cx, tx, (lease, money), &cause).await?;
-            Ok(1)
+            let first = first_to_stop(tx, lease).await?.filter(|id| *id != lease.id);
+            if let Some(other) = first {
+                let again = HoldWatch {
+                    due_at: Some(now),
+                    short: true,
+                    warned: 0,
+                };
+                return Ok((Looked::Drain(other), Some(again)));
+            }
+            apply(cx, tx, (lease, money), &exhausted(now)).await?;
+            return Ok((Looked::Changed, None));
         }
-    }
+    };
+    let left = left(money)?;
+    let watch = HoldWatch {
+        due_at: Some(next_look(burn, left, now)?),
+        short: is_short(burn, left)?,
+        warned: 0,
+    };
+    Ok((looked, Some(watch)))
 }
 
+/// The disk of a stopped lease: its retention is kept full while the wallet allows it, its owner is
+/// told before it is deleted, and it is deleted when its money is over.
 async fn stopped(
     cx: &Cx,
     tx: &mut Tx,
     (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
-    now: Timestamp,
-) -> Result<usize, Error> {
-    let tax_bps = lease.terms.tax_bps;
-    let disk = billing::hold::Burn {
-        compute: burn(lease)?.storage,
-        storage: burn(lease)?.storage,
-        tax_bps,
-    };
+    (watch, now): (HoldWatch, Timestamp),
+) -> Result<Seen, Error> {
     let free_disk = money.storage.last_rate().price == Micros::ZERO;
-    if !free_disk && left(money)? < disk.retention()? {
-        let missing = disk.retention()?.minus(left(money)?)?;
-        let step = missing.min(available(tx, lease).await?);
-        if step > Micros::ZERO {
+    let mut looked = Looked::Nothing;
+    if !free_disk {
+        let missing = money.retention()?.minus(left(money)?)?.max(Micros::ZERO);
+        let more = missing.min(available(tx, lease).await?);
+        if more > Micros::ZERO {
             money.settle(cx, tx, lease, now).await?;
-            raise(tx, (lease, money), step).await?;
-            return Ok(1);
+            raise(tx, (lease, money), more).await?;
+            looked = Looked::Changed;
         }
     }
     let over = if free_disk {
@@ -176,11 +268,44 @@ async fn stopped(
     } else {
         money.storage_is_spent()?
     };
-    if !over {
-        return Ok(0);
+    if over {
+        let cause = Cause::market(LeaseEvent::EndRequested, LeaseReason::WalletExhausted, now)
+            .saying("the paid time of the disk is over");
+        apply(cx, tx, (lease, money), &cause).await?;
+        return Ok((Looked::Changed, None));
     }
-    let cause = Cause::market(LeaseEvent::EndRequested, LeaseReason::WalletExhausted, now)
-        .saying("the paid time of the disk is over");
-    apply(cx, tx, (lease, money), &cause).await?;
-    Ok(1)
+    let delete_at = money.delete_at(lease.state_at)?;
+    let full = !free_disk && left(money)? >= money.retention()?;
+    // A disk whose retention can be kept full is not about to be deleted.
+    let seen = look((!full).then_some(delete_at), watch.warned, now);
+    if seen.warn.is_some() {
+        tell_deletion(cx, tx, lease, (delete_at, now)).await?;
+        looked = Looked::Changed;
+    }
+    let hourly = now.plus(Span::from_hours(1));
+    let sooner = delete_at.min(seen.next.unwrap_or(hourly)).min(hourly);
+    let watch = HoldWatch {
+        due_at: Some(sooner.max(now.plus(Span::from_secs(1)))),
+        short: !full && !free_disk,
+        warned: seen.warned,
+    };
+    Ok((looked, Some(watch)))
+}
+
+async fn tell_deletion(
+    cx: &Cx,
+    tx: &mut Tx,
+    lease: &LeaseRecord,
+    (delete_at, now): (Timestamp, Timestamp),
+) -> Result<(), Error> {
+    let left = for_people(delete_at.since(now));
+    let told = Told {
+        kind: "lease.disk_ends",
+        object: lease.id.to_string(),
+        detail: format!(
+            "The disk of this stopped lease is deleted in {left} unless it is resumed or money comes."
+        ),
+        data: json!({"delete_at_us": delete_at.micros()}),
+    };
+    tell(cx, tx, (lease.party, now), told).await
 }

@@ -92,17 +92,6 @@ pub async fn guarded(ro: &mut Ro, now: Timestamp) -> Result<Vec<LeaseId>, Error>
     Ok(ids.into_iter().map(LeaseId::from_uuid).collect())
 }
 
-/// Every lease whose life is not over.
-pub async fn live_ids(ro: &mut Ro) -> Result<Vec<LeaseId>, Error> {
-    let ids: Vec<Uuid> = lease::table
-        .filter(lease::state.ne_all(FINAL))
-        .order(lease::id)
-        .select(lease::id)
-        .load(ro.sql()?)
-        .await?;
-    Ok(ids.into_iter().map(LeaseId::from_uuid).collect())
-}
-
 /// Those of the quotes that became leases.
 pub async fn quotes_used(ro: &mut Ro, quotes: &[QuoteId]) -> Result<BTreeSet<QuoteId>, Error> {
     let asked: Vec<Uuid> = quotes.iter().map(|q| q.uuid()).collect();

@@ -1,0 +1,3 @@
+DROP TABLE party_event, wallet_watch;
+DROP INDEX hold_due;
+ALTER TABLE hold DROP COLUMN due_at, DROP COLUMN short, DROP COLUMN warned;
