@@ -7,7 +7,7 @@ use billing::hold::Burn;
 use billing::meter::Meter;
 use domain::clock::{Span, Timestamp};
 use domain::id::{LeaseId, PartyId};
-use domain::money::Micros;
+use domain::money::{Micros, Period};
 use store::db::Ro;
 use store::lease::LeaseRecord;
 
@@ -84,7 +84,8 @@ impl Burning {
 
 /// How long something lasts, for people.
 pub(crate) fn for_people(left: Span) -> String {
-    let (hours, minutes) = (left.secs().div_euclid(3_600), left.secs().div_euclid(60));
+    let minutes = left.secs().div_euclid(60);
+    let hours = left.millis().div_euclid(Period::Hour.millis());
     if hours >= 1 {
         format!("{hours} h {} min", minutes.rem_euclid(60))
     } else if minutes >= 1 {

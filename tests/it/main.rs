@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod contract;
+mod exhaustion;
 mod flow;
 mod house;
 mod kill;

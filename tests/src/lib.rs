@@ -11,3 +11,4 @@ pub mod market;
 pub mod process;
 pub mod scripted_agent;
 pub mod wait;
+pub mod world;

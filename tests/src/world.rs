@@ -1,0 +1,417 @@
+//! The use-cases over a real database, with a clock that the test moves: days pass in seconds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use app::context::{PaymentsMode, Policy};
+use app::context::{Settings, Signer, Wake};
+use app::lease::{LeaseAct, LeaseView, NewLease};
+use app::link::{ReportIn, Seen, SeenLease, report};
+use app::quote::{QuoteAsk, QuoteView};
+use app::reconcile::STEPS;
+use app::{Caller, Cx, Once};
+use domain::access::{Actor, Scope};
+use domain::audit::ActorRef;
+use domain::clock::{Clock, IdSource, Span, Timestamp};
+use domain::gpu::Catalogue;
+use domain::id::{GpuId, LeaseId, MachineId, OfferId, PartyId, QuoteId, UserId};
+use domain::lease::LeaseState;
+use domain::machine::MachineState;
+use domain::money::{Currency, Micros};
+use domain::party::Role;
+use matching::offer::OfferTerms;
+use store::Db;
+use store::db::{Ro, Tx};
+use store::enrollment::EnrollmentRecord;
+use store::error::Error;
+use store::lease::{ContainerRef, LeaseRecord, Workload};
+use store::machine::{MachineFacts, MachineRecord, NewGpu};
+use store::offer::OfferRecord;
+use store::party::NewUser;
+use uuid::Uuid;
+
+use crate::database::TestDatabase;
+
+/// 2026-06-01T00:00:00Z.
+const BEGIN: i64 = 1_780_272_000_000_000;
+
+struct Moved(Arc<AtomicI64>);
+
+impl Clock for Moved {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Ids in the order of their making.
+struct Counted(AtomicU64);
+
+impl IdSource for Counted {
+    fn next(&self) -> Uuid {
+        let n = self.0.fetch_add(1, Ordering::SeqCst);
+        Uuid::from_u128((u128::from(n) << 64) | 0x7000_8000_0000_0000_0000)
+    }
+}
+
+struct Unsigned;
+
+impl Signer for Unsigned {
+    fn sign(&self, _bytes: &[u8]) -> [u8; 64] {
+        [0; 64]
+    }
+
+    fn public_key(&self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    fn sign_statement(
+        &self,
+        _body: billing::statement::StatementBody,
+    ) -> Result<Vec<u8>, billing::statement::StatementFault> {
+        Ok(Vec::new())
+    }
+}
+
+struct Asleep;
+
+impl Wake for Asleep {
+    fn machine(&self, _id: MachineId) {}
+    fn reconcile(&self) {}
+}
+
+/// A machine whose agent does what it is told at once.
+#[derive(Debug)]
+pub struct Host {
+    /// Its id.
+    pub id: MachineId,
+    /// Its live offer.
+    pub offer: OfferId,
+    /// Time since its boot.
+    mono_ms: i64,
+    /// Does it report?
+    pub online: bool,
+}
+
+/// A market in which time is made by the test.
+pub struct World {
+    /// The use-cases' context.
+    pub cx: Cx,
+    /// Its database.
+    pub database: TestDatabase,
+    now: Arc<AtomicI64>,
+    /// Its machines.
+    pub hosts: Vec<Host>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "World({} hosts)", self.hosts.len())
+    }
+}
+
+/// How much time passes between two rounds of reports and reconcilers.
+const ROUND: Span = Span::from_secs(10);
+
+impl World {
+    /// An empty market.
+    pub async fn create() -> Self {
+        let database = TestDatabase::create().await;
+        let now = Arc::new(AtomicI64::new(BEGIN));
+        let cx = Cx::new(Settings {
+            db: Db::connect(&database.url, 8).unwrap(),
+            clock: Box::new(Moved(Arc::clone(&now))),
+            ids: Box::new(Counted(AtomicU64::new(1))),
+            policy: Policy {
+                fee_bps: 500,
+                tax_bps: 1_900,
+                payments: PaymentsMode::Sandbox,
+                allow_simulated: true,
+                quote_ttl: Span::from_secs(120),
+                enrollment_ttl: Span::from_hours(24),
+                heartbeat: Span::from_secs(10),
+                settle_every: Span::from_mins(10),
+            },
+            catalogue: Catalogue::embedded().unwrap(),
+            signer: Box::new(Unsigned),
+            wake: Box::new(Asleep),
+        });
+        Self {
+            cx,
+            database,
+            now,
+            hosts: Vec::new(),
+        }
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Timestamp {
+        self.cx.now()
+    }
+
+    async fn person(&self, name: &str) -> Caller {
+        let new = NewUser {
+            user: UserId::from_uuid(self.cx.id()),
+            email: format!("{name}@example.org"),
+            password_hash: "$argon2id$".to_owned(),
+            party: PartyId::from_uuid(self.cx.id()),
+            party_name: name.to_owned(),
+            role: Role::Owner,
+            at: self.now(),
+        };
+        self.cx
+            .db
+            .write::<_, Error, _>(async |tx: &mut Tx| store::party::insert_user(tx, &new).await)
+            .await
+            .unwrap();
+        Caller {
+            actor: Actor {
+                who: ActorRef::User(new.user),
+                party: new.party,
+                role: Role::Owner,
+                scopes: Scope::ALL.into_iter().collect(),
+                staff: None,
+            },
+            request_id: name.to_owned(),
+        }
+    }
+
+    /// A renter with so many dollars.
+    pub async fn renter(&self, name: &str, usd: i64) -> Caller {
+        let renter = self.person(name).await;
+        self.top_up(&renter, usd).await;
+        renter
+    }
+
+    /// Puts dollars into a wallet.
+    pub async fn top_up(&self, renter: &Caller, usd: i64) {
+        let once = Once {
+            key: None,
+            status: 201,
+            render: &|_| serde_json::Value::Null,
+        };
+        let amount = Micros::new(usd * 1_000_000);
+        app::wallet::top_up(&self.cx, renter, amount, once)
+            .await
+            .unwrap();
+    }
+
+    /// A listed machine of a provider of its own: GPUs, price of a GPU-hour and of a GiB-month in
+    /// micro-dollars.
+    pub async fn host(&mut self, gpus: u16, (gpu_hour, gib_month): (i64, i64)) -> usize {
+        let number = self.hosts.len();
+        let provider = self.person(&format!("provider{number}")).await.actor.party;
+        let (cx, now) = (&self.cx, self.now());
+        let machine = machine(cx, provider, now);
+        let probed: Vec<NewGpu> = (0..gpus)
+            .map(|slot| NewGpu {
+                id: GpuId::from_uuid(cx.id()),
+                slot,
+                uuid: format!("GPU-{}-{slot}", machine.id),
+                model: "h100-sxm-80gb".to_owned(),
+                memory_mib: 81_559,
+                island: 0,
+                busy_elsewhere: false,
+            })
+            .collect();
+        let offer = OfferRecord {
+            id: OfferId::from_uuid(cx.id()),
+            party: provider,
+            machine: machine.id,
+            version: 1,
+            currency: Currency::Usd,
+            terms: OfferTerms {
+                gpu_hour: Micros::new(gpu_hour),
+                bid_floor: None,
+                storage_gib_month: Micros::new(gib_month),
+                min_gpus: 1,
+                max_gpus: gpus,
+            },
+            live: true,
+            created_at: now,
+            updated_at: now,
+        };
+        let (machine, probed, offer) = (&machine, &probed, &offer);
+        cx.db
+            .write::<_, Error, _>(async |tx: &mut Tx| {
+                store::machine::insert(tx, machine).await?;
+                store::machine::replace_gpus(tx, machine.id, probed, now).await?;
+                store::offer::insert(tx, offer).await
+            })
+            .await
+            .unwrap();
+        self.hosts.push(Host {
+            id: machine.id,
+            offer: offer.id,
+            mono_ms: 1_000,
+            online: true,
+        });
+        number
+    }
+
+    /// Books one GPU and so much disk.
+    pub async fn book(
+        &self,
+        renter: &Caller,
+        host: usize,
+        disk_gib: u32,
+    ) -> Result<LeaseId, app::Error> {
+        let ask = QuoteAsk {
+            offer: self.hosts[host].offer,
+            offer_version: None,
+            gpu_count: 1,
+            disk_gib,
+            duration: Span::from_hours(1),
+        };
+        let once = Once {
+            key: None,
+            status: 201,
+            render: &|q: &QuoteView| q.quote.id.to_string().into(),
+        };
+        let quote = app::quote::create(&self.cx, renter, ask, once).await?;
+        let quote: QuoteId = quote.body.as_str().unwrap().parse().unwrap();
+        let new = NewLease {
+            quote,
+            workload: Workload {
+                image: "localhost/x:1".to_owned(),
+                command: Vec::new(),
+                env: BTreeMap::new(),
+            },
+            label: None,
+            max_spend: None,
+            end_at: None,
+        };
+        let once = Once {
+            key: None,
+            status: 201,
+            render: &|l: &LeaseView| l.lease.id.to_string().into(),
+        };
+        let lease = app::lease::book(&self.cx, renter, new, once).await?;
+        Ok(lease.body.as_str().unwrap().parse().unwrap())
+    }
+
+    /// Acts on a lease.
+    pub async fn act(&self, renter: &Caller, id: LeaseId, act: LeaseAct) {
+        let once = Once {
+            key: None,
+            status: 200,
+            render: &|_| serde_json::Value::Null,
+        };
+        app::lease::act(&self.cx, renter, (id, act, None), once)
+            .await
+            .unwrap();
+    }
+
+    /// A lease as it is now.
+    pub async fn lease(&self, id: LeaseId) -> LeaseRecord {
+        let found = self
+            .cx
+            .db
+            .read::<_, Error, _>(async |ro: &mut Ro| store::lease::get(ro, id).await);
+        found.await.unwrap().unwrap()
+    }
+
+    /// Every machine that is online reports what it was told to do.
+    pub async fn report(&mut self) {
+        for host in self.hosts.iter().filter(|h| h.online) {
+            let wanted = self
+                .cx
+                .db
+                .read::<_, Error, _>(async |ro: &mut Ro| {
+                    store::lease::wanted_of_machine(ro, host.id).await
+                })
+                .await
+                .unwrap();
+            let input = ReportIn {
+                boot_id: format!("boot of {}", host.id),
+                mono_ms: host.mono_ms,
+                leases: wanted.iter().map(obeyed).collect(),
+            };
+            report(&self.cx, host.id, input).await.unwrap();
+        }
+    }
+
+    /// Lets time pass in rounds: machines report, reconcilers run.
+    pub async fn pass(&mut self, span: Span) {
+        let mut left = span;
+        while left > Span::ZERO {
+            let step = left.min(ROUND);
+            self.step(step).await;
+            left = Span::from_micros(left.micros() - step.micros());
+        }
+    }
+
+    /// One round after `step`.
+    pub async fn step(&mut self, step: Span) {
+        self.now.fetch_add(step.micros(), Ordering::SeqCst);
+        for host in &mut self.hosts {
+            host.mono_ms += step.millis();
+        }
+        self.report().await;
+        for reconciler in STEPS {
+            (reconciler.run)(&self.cx)
+                .await
+                .unwrap_or_else(|e| panic!("{}: {e}: {e:?}", reconciler.name));
+        }
+    }
+
+    /// Every invariant of the ledger holds.
+    pub async fn prove(&self) {
+        let proof = app::prove::prove(&self.cx).await.unwrap();
+        let broken: Vec<_> = proof.rows.iter().filter(|r| r.violations > 0).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+}
+
+fn machine(cx: &Cx, provider: PartyId, now: Timestamp) -> MachineRecord {
+    let token = EnrollmentRecord {
+        id: domain::id::EnrollmentId::from_uuid(cx.id()),
+        party: provider,
+        machine_name: "host".to_owned(),
+        created_at: now,
+        expires_at: now,
+        machine: None,
+    };
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(cx.id().as_bytes());
+    MachineRecord {
+        state: MachineState::Listed,
+        last_seen_at: Some(now),
+        facts: MachineFacts {
+            simulated: true,
+            cpu_cores: 64,
+            ram_mib: 1_048_576,
+            disk_gib: 10_000,
+            engine: "simulated".to_owned(),
+            ..MachineFacts::default()
+        },
+        ..MachineRecord::enrolled(MachineId::from_uuid(cx.id()), &token, key, now)
+    }
+}
+
+/// What an obedient machine shows of a lease.
+fn obeyed(lease: &LeaseRecord) -> SeenLease {
+    let seen = match lease.state {
+        LeaseState::Placing
+        | LeaseState::Provisioning
+        | LeaseState::Running
+        | LeaseState::Resuming => Seen::Running,
+        LeaseState::Interrupting
+        | LeaseState::Interrupted
+        | LeaseState::Stopping
+        | LeaseState::Stopped => Seen::Stopped,
+        LeaseState::Ending | LeaseState::Ended | LeaseState::Failed => Seen::Gone,
+    };
+    let container = ContainerRef {
+        id: format!("{}", lease.id),
+        started_at: format!("start {}", lease.start_no),
+    };
+    SeenLease {
+        lease: lease.id,
+        seen,
+        start_no: lease.start_no,
+        progress: lease.progress + 1,
+        detail: String::new(),
+        container: (seen != Seen::Gone).then_some(container),
+    }
+}
