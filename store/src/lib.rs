@@ -6,6 +6,8 @@
 pub mod api_key;
 pub mod audit;
 mod batch;
+pub mod billing_profile;
+pub mod budget;
 pub mod charge;
 mod convert;
 pub mod db;
@@ -15,6 +17,7 @@ pub mod event;
 pub mod group;
 pub mod hold;
 pub mod idempotency;
+pub mod invoice;
 mod journal;
 pub mod lease;
 pub mod lease_event;
@@ -32,6 +35,7 @@ pub mod segment;
 pub mod shard;
 pub mod transaction;
 pub mod wallet;
+pub mod usage;
 pub mod writer;
 
 pub use db::Db;
