@@ -6,10 +6,14 @@
 
 pub mod api_key;
 mod burning;
+pub mod billing_profile;
+pub mod budget;
 pub mod context;
+pub mod credit_note;
 pub mod earnings;
 pub mod error;
 pub mod event;
+pub mod invoice;
 pub mod lease;
 pub mod link;
 pub mod machine;
@@ -18,6 +22,7 @@ pub mod party;
 pub mod prove;
 pub mod quote;
 pub mod reconcile;
+pub mod usage;
 pub mod wallet;
 
 pub use context::{Answer, Caller, Cx, Once, OnceKey, Policy, Settings};

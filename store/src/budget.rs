@@ -16,7 +16,7 @@ use crate::convert::{currency, from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::page::{Page, Paged};
-use crate::schema::{api_key, budget, budget_alert, lease, membership};
+use crate::schema::{budget, budget_alert, lease, membership};
 
 /// A budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,11 +202,13 @@ pub async fn list(ro: &mut Ro, of: PartyId, page: Page) -> Result<Paged<BudgetRe
     )
 }
 
-/// Every budget of the party that is in force.
-pub async fn of_party(ro: &mut Ro, of: PartyId) -> Result<Vec<BudgetRecord>, Error> {
+/// The budgets of these parties that can stop leases.
+pub async fn stopping(ro: &mut Ro, of: &[PartyId]) -> Result<Vec<BudgetRecord>, Error> {
+    let parties: Vec<Uuid> = of.iter().map(|p| p.uuid()).collect();
     let query = budget::table
-        .filter(budget::party_id.eq(of.uuid()))
+        .filter(budget::party_id.eq_any(parties))
         .filter(budget::removed_at.is_null())
+        .filter(budget::action.eq(BudgetAction::Stop.as_str()))
         .order(budget::id)
         .select(Row::as_select());
     let rows: Vec<Row> = query.load(ro.sql()?).await?;
@@ -331,17 +333,6 @@ pub async fn alerts(
     rows.into_iter().map(record).collect()
 }
 
-/// The person behind a key.
-pub async fn user_of_key(ro: &mut Ro, key: domain::id::ApiKeyId) -> Result<Option<UserId>, Error> {
-    let found: Option<Uuid> = api_key::table
-        .find(key.uuid())
-        .select(api_key::user_id)
-        .first(ro.sql()?)
-        .await
-        .optional()?;
-    Ok(found.map(UserId::from_uuid))
-}
-
 /// Is the user a member of the party?
 pub async fn is_member(ro: &mut Ro, of: PartyId, user: UserId) -> Result<bool, Error> {
     let found: Option<Uuid> = membership::table
@@ -351,24 +342,4 @@ pub async fn is_member(ro: &mut Ro, of: PartyId, user: UserId) -> Result<bool, E
         .await
         .optional()?;
     Ok(found.is_some())
-}
-
-/// Notes who booked a lease.
-pub async fn note_booker(tx: &mut Tx, id: LeaseId, user: UserId) -> Result<(), Error> {
-    diesel::update(lease::table.find(id.uuid()))
-        .set(lease::booked_by.eq(user.uuid()))
-        .execute(tx.sql()?)
-        .await?;
-    Ok(())
-}
-
-/// Who booked a lease, if that is known.
-pub async fn booker(ro: &mut Ro, id: LeaseId) -> Result<Option<UserId>, Error> {
-    let found: Option<Option<Uuid>> = lease::table
-        .find(id.uuid())
-        .select(lease::booked_by)
-        .first(ro.sql()?)
-        .await
-        .optional()?;
-    Ok(found.flatten().map(UserId::from_uuid))
 }
