@@ -2,9 +2,11 @@
 
 mod access;
 mod bad_input;
+mod budget;
 mod contract;
 mod flow;
 mod house;
+mod invoice;
 mod kill;
 mod ledger;
 mod pricing;
