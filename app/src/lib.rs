@@ -5,9 +5,9 @@
 //! once per use-case.
 
 pub mod api_key;
-mod burning;
 pub mod billing_profile;
 pub mod budget;
+mod burning;
 pub mod context;
 pub mod credit_note;
 pub mod earnings;

@@ -34,8 +34,8 @@ mod schema;
 pub mod segment;
 pub mod shard;
 pub mod transaction;
-pub mod wallet;
 pub mod usage;
+pub mod wallet;
 pub mod writer;
 
 pub use db::Db;

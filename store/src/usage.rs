@@ -68,9 +68,14 @@ const OWN: &str = "
   FROM charge c
   JOIN account a ON a.id = CASE $5 WHEN 'cost' THEN c.wallet ELSE c.earned END
   JOIN meter m ON m.id = c.meter_id
+  JOIN meter_segment s ON s.meter_id = c.meter_id AND s.no = c.segment
   JOIN lease l ON l.id = c.lease_id
   JOIN quote q ON q.id = l.quote_id
  WHERE a.owner = $1 AND a.code = $2 AND c.to_at > $3 AND c.to_at <= $4";
+
+/// The size of the disk that a charge is for.
+const GIB: &str = "CASE WHEN m.resource = 'storage' AND q.storage_gib_month > 0
+    THEN (s.price / q.storage_gib_month)::integer ELSE q.disk_gib END";
 
 /// The UTC day in which a range ends: one that ends at midnight belongs to the day before.
 const DAY: &str =
@@ -102,7 +107,7 @@ pub async fn sums(
     let query = format!(
         "SELECT {key} AS key,
                 coalesce(sum(c.billable_ms * q.gpu_count) FILTER (WHERE m.resource = 'compute'), 0)::bigint AS gpu_ms,
-                coalesce(sum(c.billable_ms * q.disk_gib) FILTER (WHERE m.resource = 'storage'), 0)::bigint AS gib_ms,
+                coalesce(sum(c.billable_ms * {GIB}) FILTER (WHERE m.resource = 'storage'), 0)::bigint AS gib_ms,
                 sum(c.gross)::bigint AS gross, sum(c.fee)::bigint AS fee, sum(c.tax)::bigint AS tax
          {OWN} GROUP BY 1 ORDER BY {order} LIMIT $6"
     );
@@ -173,7 +178,7 @@ pub async fn days(
     let query = format!(
         "SELECT c.lease_id, m.resource, {DAY} AS day, sum(c.billable_ms)::bigint AS billable_ms,
                 sum(c.gross)::bigint AS gross, sum(c.fee)::bigint AS fee, sum(c.tax)::bigint AS tax,
-                m.price, m.per_ms, q.gpu_model, q.gpu_count, q.disk_gib, q.simulated, l.label,
+                s.price, m.per_ms, q.gpu_model, q.gpu_count, {GIB} AS disk_gib, q.simulated, l.label,
                 i.series || '-' || lpad(i.year::text, 4, '0') || '-'
                     || lpad(i.no::text, greatest(6, length(i.no::text)), '0') AS invoice
          {head}
@@ -182,8 +187,8 @@ pub async fn days(
                 AND int8range(il.seq_from, il.seq_to, '[]') @> c.seq
            LEFT JOIN invoice i ON i.id = il.invoice_id
           WHERE {tail}
-          GROUP BY c.lease_id, 3, m.id, q.id, l.id, i.id
-          ORDER BY day, c.lease_id, m.resource, invoice LIMIT $6"
+          GROUP BY c.lease_id, 3, m.id, s.price, q.id, l.id, i.id
+          ORDER BY day, c.lease_id, m.resource, invoice, s.price LIMIT $6"
     );
     let rows: Vec<DayRow> = diesel::sql_query(query)
         .bind::<SqlUuid, _>(party.uuid())

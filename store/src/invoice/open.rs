@@ -68,11 +68,13 @@ struct Row {
     label: Option<String>,
 }
 
-/// Consecutive numbers less their rank are the same number: one group for each unbroken run.
+/// Consecutive numbers less their rank are the same number: one group for each unbroken run at one
+/// price. A disk's size is what its price is for.
 const OPEN: &str = "
 WITH open AS (
-    SELECT c.meter_id, c.lease_id, c.seq, c.from_at, c.to_at, c.billable_ms, c.gross, c.fee, c.tax,
-           c.seq - row_number() OVER (PARTITION BY c.meter_id ORDER BY c.seq) AS run
+    SELECT c.meter_id, c.segment, c.lease_id, c.seq, c.from_at, c.to_at, c.billable_ms,
+           c.gross, c.fee, c.tax,
+           c.seq - row_number() OVER (PARTITION BY c.meter_id, c.segment ORDER BY c.seq) AS run
       FROM charge c
       JOIN account a ON a.id = CASE $5 WHEN 'sale' THEN c.wallet ELSE c.earned END
      WHERE a.owner = $1 AND a.code = $2 AND c.to_at > $3 AND c.to_at <= $4
@@ -82,13 +84,16 @@ WITH open AS (
 SELECT o.meter_id, o.lease_id, min(o.seq) AS seq_from, max(o.seq) AS seq_to,
        min(o.from_at) AS from_at, max(o.to_at) AS to_at, sum(o.billable_ms)::bigint AS billable_ms,
        sum(o.gross)::bigint AS gross, sum(o.fee)::bigint AS fee, sum(o.tax)::bigint AS tax,
-       m.resource, m.price, m.per_ms, m.fee_bps, m.tax_bps,
-       q.gpu_model, q.gpu_count, q.disk_gib, q.simulated, l.label
+       m.resource, s.price, m.per_ms, m.fee_bps, m.tax_bps, q.gpu_model, q.gpu_count,
+       CASE WHEN m.resource = 'storage' AND q.storage_gib_month > 0
+            THEN (s.price / q.storage_gib_month)::integer ELSE q.disk_gib END AS disk_gib,
+       q.simulated, l.label
   FROM open o
   JOIN meter m ON m.id = o.meter_id
+  JOIN meter_segment s ON s.meter_id = o.meter_id AND s.no = o.segment
   JOIN lease l ON l.id = o.lease_id
   JOIN quote q ON q.id = l.quote_id
- GROUP BY o.meter_id, o.lease_id, o.run, m.id, q.id, l.id
+ GROUP BY o.meter_id, o.segment, o.lease_id, o.run, m.id, s.price, q.id, l.id
  ORDER BY o.lease_id, m.resource, seq_from";
 
 /// The account that a kind of invoice is about.
