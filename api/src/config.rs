@@ -6,9 +6,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use app::context::PaymentsMode;
+use billing::invoice::Identity;
+use billing::tax_rule::TaxTable;
 use domain::clock::Span;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
+
+mod operator;
 
 /// What the file may say; the environment (`GPUMARKET_…` in capitals) wins.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,6 +27,11 @@ struct Raw {
     heartbeat_ms: Option<u32>,
     fee_bps: Option<u32>,
     tax_bps: Option<u32>,
+    tax_rules: Option<String>,
+    operator_name: Option<String>,
+    operator_address: Option<String>,
+    operator_country: Option<String>,
+    operator_vat_id: Option<String>,
     database_connections: Option<u32>,
     rate_limit_factor: Option<u32>,
     log: Option<String>,
@@ -48,8 +57,12 @@ pub struct Config {
     pub heartbeat: Span,
     /// The platform's share, in 1/10,000.
     pub fee_bps: u32,
-    /// Tax on top, in 1/10,000.
+    /// Tax on top, in 1/10,000, where no rule of `tax` says otherwise.
     pub tax_bps: u32,
+    /// Tax on top, by who buys.
+    pub tax: TaxTable,
+    /// Who the operator is on invoices.
+    pub operator: Identity,
     /// Size of the database pool.
     pub database_connections: usize,
     /// Multiplies every rate limit; for tests and trusted networks.
@@ -198,6 +211,9 @@ impl Config {
     fn check(raw: Raw, variable: Environment<'_>) -> Result<Self, String> {
         let found = Vec::new();
         let mut faults = Faults { found, variable };
+        let tax_bps = faults.number("TAX_BPS", raw.tax_bps, (0, 0..=10_000));
+        let tax = operator::tax(&mut faults, &raw, tax_bps);
+        let operator = operator::identity(&mut faults, &raw);
         let payments = faults.payments(variable("PAYMENTS").or(raw.payments));
         let listen = variable("LISTEN").or(raw.listen);
         let listen = listen.unwrap_or_else(|| "127.0.0.1:8080".into());
@@ -206,7 +222,6 @@ impl Config {
         let public_url = faults.public_url(variable("PUBLIC_URL").or(raw.public_url));
         let heartbeat_ms = faults.number("HEARTBEAT_MS", raw.heartbeat_ms, (10_000, 50..=30_000));
         let fee_bps = faults.number("FEE_BPS", raw.fee_bps, (500, 0..=10_000));
-        let tax_bps = faults.number("TAX_BPS", raw.tax_bps, (0, 0..=10_000));
         let factor = (1, 1..=1_000_000);
         let rate_limit_factor = faults.number("RATE_LIMIT_FACTOR", raw.rate_limit_factor, factor);
         let connections = (20, 2..=1_000);
@@ -237,6 +252,8 @@ impl Config {
             rate_limit_factor,
             fee_bps,
             tax_bps,
+            tax,
+            operator,
             database_url,
             listen,
             payments,

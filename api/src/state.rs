@@ -57,7 +57,8 @@ impl Shared {
             ids: Box::new(FreshIds),
             policy: Policy {
                 fee_bps: config.fee_bps,
-                tax_bps: config.tax_bps,
+                tax: config.tax.clone(),
+                operator: config.operator.clone(),
                 payments: config.payments,
                 allow_simulated: config.allow_simulated,
                 quote_ttl: Span::from_secs(120),

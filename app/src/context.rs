@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use domain::access::{Actor, Decision, Scope, decide};
+use billing::invoice::Identity;
+use billing::tax_rule::TaxTable;
+use domain::access::{Actor, Decision, Scope, decide, decide_staff};
 use domain::audit::{ActorRef, AuditLine};
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
 use domain::id::{AuditId, MachineId, PartyId};
+use domain::party::StaffRole;
 use domain::refusal::Code;
 use store::Db;
 use store::db::{AsyncFunc, Tx};
@@ -41,8 +44,10 @@ impl PaymentsMode {
 pub struct Policy {
     /// The platform's share of each charge, in 1/10,000.
     pub fee_bps: u32,
-    /// Tax on top, in 1/10,000.
-    pub tax_bps: u32,
+    /// Tax on top, by who buys.
+    pub tax: TaxTable,
+    /// Who the operator is on documents.
+    pub operator: Identity,
     /// How money gets in.
     pub payments: PaymentsMode,
     /// May machines with simulated GPUs be listed?
@@ -207,6 +212,20 @@ impl Caller {
             Decision::Forbid => Err(Error::refused(
                 Code::Forbidden,
                 format!("This needs the scope `{}`.", scope.as_str()),
+            )),
+        }
+    }
+}
+
+impl Caller {
+    /// Has the caller one of these roles for the operator? To others the page does not exist.
+    pub(crate) fn must_be(&self, wanted: &[StaffRole]) -> Result<(), Error> {
+        match decide_staff(&self.actor, wanted) {
+            Decision::Allow => Ok(()),
+            Decision::Hide => Err(Error::not_found("page")),
+            Decision::Forbid => Err(Error::refused(
+                Code::Forbidden,
+                "This is for the operator's people.",
             )),
         }
     }

@@ -5,11 +5,15 @@
 //! once per use-case.
 
 pub mod api_key;
+pub mod billing_profile;
+pub mod budget;
 mod burning;
 pub mod context;
+pub mod credit_note;
 pub mod earnings;
 pub mod error;
 pub mod event;
+pub mod invoice;
 pub mod lease;
 pub mod link;
 pub mod machine;
@@ -18,6 +22,7 @@ pub mod party;
 pub mod prove;
 pub mod quote;
 pub mod reconcile;
+pub mod usage;
 pub mod wallet;
 
 pub use context::{Answer, Caller, Cx, Once, OnceKey, Policy, Settings};

@@ -1,5 +1,6 @@
 //! Offers: listed, changed, withdrawn, and searched.
 
+use billing::invoice::Identity;
 use domain::access::Scope;
 use domain::clock::Timestamp;
 use domain::id::{MachineId, OfferId, PartyId};
@@ -66,11 +67,11 @@ pub struct OfferView {
     pub simulated: bool,
 }
 
-/// The market's fee and tax.
-pub(crate) fn fees(cx: &Cx) -> Fees {
+/// The market's fee, and the tax of a buyer.
+pub(crate) fn fees(cx: &Cx, buyer: &Identity, now: Timestamp) -> Fees {
     Fees {
         fee_bps: cx.policy.fee_bps,
-        tax_bps: cx.policy.tax_bps,
+        tax_bps: cx.policy.tax.of(buyer, now).rate_bps,
     }
 }
 

@@ -128,6 +128,7 @@ fn person(user: UserId, party: PartyId, role: Role, staff: Option<StaffRole>) ->
     let scopes = Scope::of(role).iter().copied().collect();
     Actor {
         who: ActorRef::User(user),
+        user,
         party,
         role,
         scopes,
@@ -175,6 +176,7 @@ pub async fn actor_of_key(cx: &Cx, secret_hash: &[u8]) -> Result<Option<Actor>, 
     let of_role: BTreeSet<Scope> = Scope::of(key.role).iter().copied().collect();
     Ok(Some(Actor {
         who: ActorRef::ApiKey(key.key.id),
+        user: key.key.user,
         party: key.key.party,
         role: key.role,
         scopes: key.key.scopes.intersection(&of_role).copied().collect(),

@@ -83,13 +83,18 @@ pub fn signed_bytes(q: &QuoteRecord) -> Vec<u8> {
 }
 
 /// The engine's request for a quote's size.
-pub(crate) fn request_of(cx: &Cx, (count, disk_gib): (u16, u32), duration: Span) -> Request {
+pub(crate) fn request_of(
+    cx: &Cx,
+    (count, disk_gib): (u16, u32),
+    duration: Span,
+    fees: Fees,
+) -> Request {
     Request {
         count,
         disk_gib,
         duration_ms: duration.millis(),
         simulated: cx.policy.allow_simulated,
-        ..Request::any(fees(cx))
+        ..Request::any(fees)
     }
 }
 
@@ -131,7 +136,10 @@ pub async fn create(
     let once = &once;
     mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
         let supply = store::offer::supply_of(tx, ask.offer, now).await?;
-        let quote = draft(cx, caller, (id, ask), (supply.as_ref(), now))?;
+        let buyer = store::billing_profile::get(tx, caller.actor.party).await?;
+        let buyer = buyer.ok_or(Error::Fault("a caller without a party"))?;
+        let fees = fees(cx, &buyer.identity, now);
+        let quote = draft(cx, caller, (id, ask, fees), (supply.as_ref(), now))?;
         store::quote::insert(tx, &quote).await?;
         let what = Audited {
             action: "quote.create",
@@ -147,10 +155,10 @@ pub async fn create(
 fn draft(
     cx: &Cx,
     caller: &Caller,
-    (id, ask): (QuoteId, QuoteAsk),
+    (id, ask, fees): (QuoteId, QuoteAsk, Fees),
     (supply, now): (Option<&Supply>, Timestamp),
 ) -> Result<QuoteRecord, Error> {
-    let request = request_of(cx, (ask.gpu_count, ask.disk_gib), ask.duration);
+    let request = request_of(cx, (ask.gpu_count, ask.disk_gib), ask.duration, fees);
     let version = ask
         .offer_version
         .or(supply.map(|s| s.offer.version))
@@ -170,8 +178,8 @@ fn draft(
         currency: Currency::Usd,
         gpu_hour: supply.offer.terms.gpu_hour,
         storage_gib_month: supply.offer.terms.storage_gib_month,
-        fee_bps: cx.policy.fee_bps,
-        tax_bps: cx.policy.tax_bps,
+        fee_bps: fees.fee_bps,
+        tax_bps: fees.tax_bps,
         simulated: supply.simulated,
         signature: [0; 64],
         created_at: now,

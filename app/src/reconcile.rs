@@ -16,10 +16,14 @@ use store::machine::MachineRecord;
 use crate::context::{Audited, Cx};
 use crate::error::Error;
 
+mod budget;
+mod invoice;
 mod lease;
 mod money;
 mod wallet;
 
+pub use budget::watch_budgets;
+pub use invoice::issue_invoices;
 pub use lease::{guard_leases, overdue_leases};
 pub use money::{renew_holds, settle};
 pub use wallet::watch_wallets;
@@ -80,6 +84,16 @@ pub const STEPS: &[Step] = &[
         name: "settle",
         every: Span::from_secs(5),
         run: |cx| Box::pin(settle(cx)),
+    },
+    Step {
+        name: "watch_budgets",
+        every: Span::from_secs(2),
+        run: |cx| Box::pin(watch_budgets(cx)),
+    },
+    Step {
+        name: "issue_invoices",
+        every: Span::from_hours(1),
+        run: |cx| Box::pin(issue_invoices(cx)),
     },
     Step {
         name: "drain_outbox",

@@ -1,4 +1,4 @@
-//! Money, pure: accounts, transfers, holds, meters, charges, statements.
+//! Money, pure: accounts, transfers, holds, meters, charges, statements, invoices, budgets.
 //!
 //! Invariants: integers only, checked; provider + fee + tax = renter to the micro-unit; nothing
 //! changes on a refusal; any cadence of settlement gives the same total.
@@ -15,13 +15,20 @@
 )]
 
 pub mod account;
+pub mod budget;
 pub mod chain;
 pub mod charge;
+pub mod credit_note;
 pub mod exhaustion;
+pub mod focus;
 pub mod hold;
+pub mod invoice;
 pub mod ledger;
 pub mod meter;
+pub mod month;
 pub mod rating;
 pub mod segment;
+pub mod sheet;
 pub mod statement;
+pub mod tax_rule;
 pub mod transfer;

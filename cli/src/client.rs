@@ -59,6 +59,8 @@ struct Call {
     content_type: &'static str,
     idempotency_key: Option<String>,
     if_match: Option<String>,
+    /// The media type of the answer, if it is a file and no JSON.
+    file: Option<&'static str>,
 }
 
 impl Call {
@@ -152,6 +154,21 @@ impl Client {
         self.send(&call).await
     }
 
+    /// Reads a file of this media type.
+    pub(crate) async fn get_file(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        kind: &'static str,
+    ) -> Result<Answer, Fault> {
+        let mut call = self.call(Method::GET, path)?;
+        call.file = Some(kind);
+        for (name, value) in query {
+            call.url.query_pairs_mut().append_pair(name, value);
+        }
+        self.send(&call).await
+    }
+
     /// Makes or does something, once, however often it must be sent.
     pub(crate) async fn post<T: Serialize>(&self, path: &str, body: &T) -> Result<Answer, Fault> {
         let mut call = self.call(Method::POST, path)?;
@@ -191,6 +208,7 @@ impl Client {
             content_type: JSON,
             idempotency_key: None,
             if_match: None,
+            file: None,
         })
     }
 
@@ -243,13 +261,17 @@ impl Client {
         };
         let (etag, retry_after) = (text(ETAG), text(RETRY_AFTER));
         let retry_after = retry_after.and_then(|seconds| seconds.trim().parse().ok());
+        let kind = text(CONTENT_TYPE).unwrap_or_default();
         let body = answer
             .bytes()
             .await
             .map_err(|e| self.lost(call, &e))?
             .to_vec();
-        let is_json = body.is_empty() || serde_json::from_slice::<IgnoredAny>(&body).is_ok();
-        if (200..300).contains(&status) && is_json {
+        let is_wanted = match call.file {
+            Some(wanted) => kind.split(';').next() == Some(wanted),
+            None => body.is_empty() || serde_json::from_slice::<IgnoredAny>(&body).is_ok(),
+        };
+        if (200..300).contains(&status) && is_wanted {
             Ok(Answer { body, etag })
         } else {
             Err(self.refused(call, status, retry_after, &body))

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and how it is spelt.
 
+pub(crate) mod money;
 pub(crate) mod provider;
 pub(crate) mod renter;
 
@@ -10,6 +11,7 @@ use domain::id::{ApiKeyId, LeaseId};
 use domain::money::Micros;
 
 use crate::text;
+use money::{BudgetCommand, InvoiceCommand, Usage};
 use provider::{MachineCommand, OfferCommand};
 use renter::{Book, LeaseAct, Logs, Quote, Search};
 
@@ -145,6 +147,24 @@ pub(crate) enum Command {
     Transactions(Page),
     /// Show what your machines earned
     Earnings,
+    /// Sum up what was charged, or export it
+    Usage(Usage),
+    /// List invoices and credit notes
+    Invoices(Page),
+    /// Make, show or download an invoice; say who you are on it
+    Invoice {
+        /// What.
+        #[command(subcommand)]
+        command: InvoiceCommand,
+    },
+    /// List budgets
+    Budgets(Page),
+    /// Make, show, change or remove a budget: alert, then stop
+    Budget {
+        /// What.
+        #[command(subcommand)]
+        command: BudgetCommand,
+    },
     /// List your machines
     Machines(Page),
     /// Enrol, show or direct a machine

@@ -4,6 +4,7 @@
 //! documents; secrets never stand in arguments and are never printed, but where they are made.
 
 mod api_key;
+mod budget;
 mod client;
 mod command;
 mod config;
@@ -12,6 +13,7 @@ mod environment;
 mod event;
 mod fault;
 mod gpu;
+mod invoice;
 mod lease;
 mod machine;
 mod offer;
@@ -21,6 +23,7 @@ mod quote;
 mod session;
 mod statement;
 mod text;
+mod usage;
 mod wallet;
 
 #[cfg(test)]
@@ -129,6 +132,11 @@ async fn perform(cli: Cli, environment: Environment, output: &mut Output<'_>) ->
         Command::TopUp { amount } => wallet::top_up(&cx, output, amount).await,
         Command::Transactions(page) => wallet::transactions(&cx, output, &page).await,
         Command::Earnings => wallet::earnings(&cx, output).await,
+        Command::Usage(args) => usage::perform(&cx, output, args).await,
+        Command::Invoices(page) => invoice::list(&cx, output, &page).await,
+        Command::Invoice { command } => invoice::perform(&cx, output, command).await,
+        Command::Budgets(page) => budget::list(&cx, output, &page).await,
+        Command::Budget { command } => budget::perform(&cx, output, command).await,
         Command::Machines(page) => machine::list(&cx, output, &page).await,
         Command::Machine { command } => provide_machine(&cx, output, command).await,
         Command::Offers(page) => offer::list(&cx, output, &page).await,

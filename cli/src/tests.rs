@@ -4,6 +4,7 @@ mod bill;
 mod booking;
 mod documents;
 mod login;
+mod money;
 mod rendering;
 mod repetition;
 mod stub;

@@ -205,6 +205,19 @@ pub(crate) fn price(text: &str) -> Result<Micros, String> {
     }
 }
 
+/// Reads a UTC day or an RFC 3339 instant; gives the instant.
+pub(crate) fn instant(text: &str) -> Result<String, String> {
+    let at = billing::month::day_start(text).or_else(|| web_openapi::time::from_text(text));
+    at.map(web_openapi::time::to_text)
+        .ok_or_else(|| format!("`{text}` is no day (2026-11-01) or instant (RFC 3339)"))
+}
+
+/// Reads a month, `2026-11`.
+pub(crate) fn month(text: &str) -> Result<String, String> {
+    let month: billing::month::Month = text.parse().map_err(|bad| format!("{bad}"))?;
+    Ok(month.to_string())
+}
+
 /// Reads `NAME=VALUE` of a container's environment.
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use crate::audit::ActorRef;
-use crate::id::PartyId;
+use crate::id::{PartyId, UserId};
 use crate::party::{Role, StaffRole};
 
 /// What an API key is limited to. A person has all scopes of the role.
@@ -84,6 +84,8 @@ impl FromStr for Scope {
 pub struct Actor {
     /// Who, for the audit log.
     pub who: ActorRef,
+    /// The person; for a key, its maker.
+    pub user: UserId,
     /// The party acted for.
     pub party: PartyId,
     /// The role in that party.
@@ -132,12 +134,12 @@ pub fn decide_staff(actor: &Actor, wanted: &[StaffRole]) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::UserId;
     use uuid::Uuid;
 
     fn actor(role: Role, scopes: &[Scope]) -> Actor {
         Actor {
             who: ActorRef::User(UserId::from_uuid(Uuid::from_u128(1))),
+            user: UserId::from_uuid(Uuid::from_u128(1)),
             party: PartyId::from_uuid(Uuid::from_u128(2)),
             role,
             scopes: scopes.iter().copied().collect(),

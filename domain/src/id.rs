@@ -130,6 +130,10 @@ ids! {
     RequestId = "rqs";
     /// Money that a renter puts into the wallet.
     TopUpId = "top";
+    /// An invoice or credit note.
+    InvoiceId = "inv";
+    /// A budget.
+    BudgetId = "bud";
 }
 
 #[cfg(test)]

@@ -307,6 +307,8 @@ pub enum LeaseReason {
     WalletExhausted,
     /// `max_spend` was reached.
     MaxSpend,
+    /// A budget that stops leases is used up.
+    BudgetReached,
     /// `end_at` was reached.
     EndAt,
     /// The image cannot be had or the container does not start.
@@ -321,12 +323,13 @@ pub enum LeaseReason {
 
 impl LeaseReason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Renter,
         Self::Booked,
         Self::Machine,
         Self::WalletExhausted,
         Self::MaxSpend,
+        Self::BudgetReached,
         Self::EndAt,
         Self::StartFailed,
         Self::TimedOut,
@@ -342,6 +345,7 @@ impl LeaseReason {
             Self::Machine => "machine",
             Self::WalletExhausted => "wallet_exhausted",
             Self::MaxSpend => "max_spend",
+            Self::BudgetReached => "budget_reached",
             Self::EndAt => "end_at",
             Self::StartFailed => "start_failed",
             Self::TimedOut => "timed_out",

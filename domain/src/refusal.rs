@@ -76,6 +76,8 @@ codes! {
     BadLogin = "bad_login", Unauthenticated, "E-mail address or password is wrong";
     /// The wallet cannot cover the hold.
     InsufficientFunds = "insufficient_funds", Unpaid, "The wallet cannot cover this";
+    /// A budget that stops leases is used up.
+    BudgetExhausted = "budget_exhausted", Unpaid, "A budget is used up";
     /// The role or scope does not allow it.
     Forbidden = "forbidden", Forbidden, "Your role or key does not allow this";
     /// No such object, or not yours.
@@ -106,6 +108,10 @@ codes! {
     EnrollmentSpent = "enrollment_spent", Conflict, "The enrolment token was used or has expired";
     /// The machine has a live offer.
     OfferExists = "offer_exists", Conflict, "The machine has an offer";
+    /// The period has no charges that are on no invoice.
+    NothingToInvoice = "nothing_to_invoice", Conflict, "There is nothing to invoice";
+    /// More than is left of the invoice, or a movement that has its note.
+    CreditConflict = "credit_conflict", Conflict, "This cannot be credited";
     /// The object changed since it was read.
     StaleVersion = "stale_version", Stale, "The object has changed since it was read";
     /// The body is too large.

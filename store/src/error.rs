@@ -30,13 +30,21 @@ pub enum Constraint {
     HoldNotExceeded,
     /// The cause had this effect already.
     TransferEffectOnce,
+    /// A charge would be invoiced twice.
+    InvoiceLineOnce,
+    /// The party has the market's invoice of the month.
+    InvoiceMonthOnce,
+    /// Another credit note saw the same state of the invoice.
+    InvoiceCreditInOrder,
+    /// The movement belongs to another credit note.
+    InvoiceTransferOnce,
     /// Another one, by name.
     Other(String),
 }
 
 impl Constraint {
     /// Names in the schema and what they mean.
-    pub const NAMED: [(&'static str, Self); 12] = [
+    pub const NAMED: [(&'static str, Self); 16] = [
         ("lease_gpu_once", Self::LeaseGpuOnce),
         ("offer_live_once", Self::OfferLiveOnce),
         ("lease_quote_id_key", Self::QuoteUsed),
@@ -49,6 +57,10 @@ impl Constraint {
         ("hold_open_once", Self::HoldOpenOnce),
         ("hold_not_exceeded", Self::HoldNotExceeded),
         ("transfer_effect_once", Self::TransferEffectOnce),
+        ("invoice_line_once", Self::InvoiceLineOnce),
+        ("invoice_month_once", Self::InvoiceMonthOnce),
+        ("invoice_credit_in_order", Self::InvoiceCreditInOrder),
+        ("invoice_transfer_id_key", Self::InvoiceTransferOnce),
     ];
 
     fn named(name: &str) -> Self {

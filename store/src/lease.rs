@@ -6,7 +6,7 @@ use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
-use domain::id::{LeaseId, MachineId, MeterId, OfferId, PartyId};
+use domain::id::{LeaseId, MachineId, MeterId, OfferId, PartyId, UserId};
 use domain::lease::{LeaseReason, LeaseState};
 use domain::money::Micros;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,8 @@ pub struct LeaseRecord {
     pub workload: Workload,
     /// Why it was placed there.
     pub placement: Value,
+    /// Who booked it, also by key; unknown for leases from before that was noted.
+    pub booked_by: Option<UserId>,
     /// For people.
     pub label: Option<String>,
     /// Guard: stop at this cost, tax included.
@@ -136,6 +138,7 @@ pub(crate) struct Row {
     compute_meter: Uuid,
     storage_meter: Uuid,
     disk_gib: i32,
+    booked_by: Option<Uuid>,
 }
 
 impl Row {
@@ -170,6 +173,7 @@ impl Row {
             compute_meter: l.compute_meter.uuid(),
             storage_meter: l.storage_meter.uuid(),
             disk_gib: int(l.terms.disk_gib),
+            booked_by: l.booked_by.map(UserId::uuid),
         })
     }
 
@@ -191,6 +195,7 @@ impl Row {
             machine: MachineId::from_uuid(self.machine_id),
             workload: parsed("workload", serde_json::from_value(self.workload).ok())?,
             placement: self.placement,
+            booked_by: self.booked_by.map(UserId::from_uuid),
             label: self.label,
             max_spend: money(self.max_spend),
             end_at: self.end_at.map(from_pg),

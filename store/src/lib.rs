@@ -6,6 +6,8 @@
 pub mod api_key;
 pub mod audit;
 mod batch;
+pub mod billing_profile;
+pub mod budget;
 pub mod charge;
 mod convert;
 pub mod db;
@@ -15,6 +17,7 @@ pub mod event;
 pub mod group;
 pub mod hold;
 pub mod idempotency;
+pub mod invoice;
 mod journal;
 pub mod lease;
 pub mod lease_event;
@@ -31,6 +34,7 @@ mod schema;
 pub mod segment;
 pub mod shard;
 pub mod transaction;
+pub mod usage;
 pub mod wallet;
 pub mod writer;
 

@@ -71,6 +71,50 @@ diesel::table! {
 }
 
 diesel::table! {
+    billing_profile (party_id) {
+        party_id -> Uuid,
+        legal_name -> Text,
+        address -> Array<Text>,
+        country -> Nullable<Text>,
+        vat_id -> Nullable<Text>,
+        version -> BigInt,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    budget (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        scope -> Text,
+        member_id -> Nullable<Uuid>,
+        label -> Nullable<Text>,
+        lease_id -> Nullable<Uuid>,
+        period -> Text,
+        ledger -> Integer,
+        amount -> BigInt,
+        alerts -> Jsonb,
+        action -> Text,
+        version -> BigInt,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+        removed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    budget_alert (budget_id, version, period_from, percent) {
+        budget_id -> Uuid,
+        version -> BigInt,
+        period_from -> Timestamptz,
+        percent -> Integer,
+        spent -> BigInt,
+        amount -> BigInt,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     charge (id) {
         id -> Uuid,
         meter_id -> Uuid,
@@ -158,6 +202,68 @@ diesel::table! {
 }
 
 diesel::table! {
+    invoice (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        kind -> Text,
+        series -> Text,
+        year -> Integer,
+        no -> BigInt,
+        period_from -> Timestamptz,
+        period_to -> Timestamptz,
+        monthly -> Bool,
+        ledger -> Integer,
+        gross -> BigInt,
+        fee -> BigInt,
+        tax -> BigInt,
+        total -> BigInt,
+        document -> Jsonb,
+        issued_at -> Timestamptz,
+        refers_to -> Nullable<Uuid>,
+        credited_before -> Nullable<BigInt>,
+        credited_of -> Nullable<BigInt>,
+        reason -> Nullable<Text>,
+        transfer_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    invoice_line (invoice_id, position) {
+        invoice_id -> Uuid,
+        position -> Integer,
+        side -> Text,
+        lease_id -> Uuid,
+        meter_id -> Uuid,
+        seq_from -> BigInt,
+        seq_to -> BigInt,
+        from_at -> Timestamptz,
+        to_at -> Timestamptz,
+        billable_ms -> BigInt,
+        gross -> BigInt,
+        fee -> BigInt,
+        tax -> BigInt,
+        resource -> Text,
+        price -> BigInt,
+        per_ms -> BigInt,
+        fee_bps -> Integer,
+        tax_bps -> Integer,
+        gpu_model -> Text,
+        gpu_count -> SmallInt,
+        disk_gib -> Integer,
+        simulated -> Bool,
+        label -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    invoice_series (series, year) {
+        series -> Text,
+        year -> Integer,
+        last -> BigInt,
+    }
+}
+
+diesel::table! {
     lease (id) {
         id -> Uuid,
         quote_id -> Uuid,
@@ -187,6 +293,7 @@ diesel::table! {
         compute_meter -> Uuid,
         storage_meter -> Uuid,
         disk_gib -> Integer,
+        booked_by -> Nullable<Uuid>,
     }
 }
 
@@ -417,6 +524,7 @@ diesel::table! {
     }
 }
 
+diesel::joinable!(billing_profile -> party (party_id));
 diesel::joinable!(membership -> app_user (user_id));
 diesel::joinable!(lease -> quote (quote_id));
 diesel::joinable!(lease_gpu -> gpu (gpu_id));
@@ -429,12 +537,18 @@ diesel::allow_tables_to_appear_in_same_query!(
     app_user,
     audit_event,
     batch,
+    billing_profile,
+    budget,
+    budget_alert,
     charge,
     enrollment,
     gpu,
     gpu_model,
     hold,
     idempotency,
+    invoice,
+    invoice_line,
+    invoice_series,
     lease,
     lease_event,
     lease_gpu,

@@ -25,6 +25,11 @@ fn protected(document: &Value) -> Vec<(Method, String)> {
     found
 }
 
+fn budget() -> Value {
+    let limit = json!({"amount": "1", "currency": "USD"});
+    json!({"scope": "party", "period": "month", "limit": limit, "action": "alert"})
+}
+
 /// A body that the operation can read.
 fn body(path: &str) -> Value {
     let price = json!({"amount": "1", "currency": "USD", "per": "gpu_hour"});
@@ -40,6 +45,12 @@ fn body(path: &str) -> Value {
         "/v1/machines/{id}/actions" => json!({"type": "unlist"}),
         "/v1/wallet/top-ups" => json!({"amount": {"amount": "1", "currency": "USD"}}),
         "/v1/machines/enrollment-tokens" => json!({"machine_name": "m"}),
+        "/v1/invoices" => json!({"month": "2020-01"}),
+        "/v1/admin/invoices/{id}/credit-notes" => {
+            json!({"amount": {"amount": "1", "currency": "USD"}, "reason": "r"})
+        }
+        "/v1/me/billing-profile" | "/v1/budgets/{id}" => json!({}),
+        "/v1/budgets" => budget(),
         _ => Value::Null,
     }
 }
@@ -87,12 +98,17 @@ async fn foreign_objects_do_not_exist() {
         .post("/v1/api-keys", &json!({"name": "k"}))
         .await
         .expect(201);
+    let budget = renter.post("/v1/budgets", &budget()).await.expect(201);
     let ids = [
         ("/v1/offers/", offer["id"].as_str().unwrap()),
         ("/v1/quotes/", quote["id"].as_str().unwrap()),
         ("/v1/leases/", lease["id"].as_str().unwrap()),
         ("/v1/machines/", offer["machine_id"].as_str().unwrap()),
         ("/v1/api-keys/", key["key"]["id"].as_str().unwrap()),
+        ("/v1/budgets/", budget["id"].as_str().unwrap()),
+        // Nothing was charged yet; a real invoice is asked for in `invoice.rs`.
+        ("/v1/invoices/", "inv_00000000000000000000000000"),
+        ("/v1/admin/", "inv_00000000000000000000000000"),
     ];
     let mut walked = 0;
     for (method, path) in protected(&document())

@@ -2,10 +2,12 @@
 
 mod access;
 mod bad_input;
+mod budget;
 mod contract;
 mod exhaustion;
 mod flow;
 mod house;
+mod invoice;
 mod kill;
 mod ledger;
 mod pricing;

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod client;
 pub mod database;
 pub mod market;
+pub mod node;
 pub mod process;
 pub mod scripted_agent;
 pub mod wait;

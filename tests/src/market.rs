@@ -222,6 +222,8 @@ fn server(folder: &Folder, url: &str, port: u16, heartbeat_ms: u32) -> Command {
     command
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap_or_default())
+        // Where it is tomorrow already: no bill may depend on it.
+        .env("TZ", "Pacific/Kiritimati")
         .env("GPUMARKET_DATABASE_URL", url)
         .env("GPUMARKET_LISTEN", format!("127.0.0.1:{port}"))
         .env("GPUMARKET_STATE_DIR", folder.0.join("state"))

@@ -5,8 +5,10 @@
 
 pub mod agent;
 pub mod api_key;
+pub mod budget;
 pub mod event;
 pub mod gpu;
+pub mod invoice;
 pub mod lease;
 pub mod machine;
 pub mod money;
@@ -16,4 +18,5 @@ pub mod problem;
 pub mod quote;
 pub mod session;
 pub mod time;
+pub mod usage;
 pub mod wallet;

@@ -54,14 +54,14 @@ pub struct PatchOffer {
 }
 
 /// Tells `null` from absent.
-mod double {
+pub(crate) mod double {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[expect(
         clippy::option_option,
         reason = "absent, null and a value are three things"
     )]
-    pub(super) fn deserialize<'de, T, D>(input: D) -> Result<Option<Option<T>>, D::Error>
+    pub(crate) fn deserialize<'de, T, D>(input: D) -> Result<Option<Option<T>>, D::Error>
     where
         T: Deserialize<'de>,
         D: Deserializer<'de>,
@@ -74,7 +74,7 @@ mod double {
         reason = "absent, null and a value are three things"
     )]
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<T, S>(value: &Option<Option<T>>, out: S) -> Result<S::Ok, S::Error>
+    pub(crate) fn serialize<T, S>(value: &Option<Option<T>>, out: S) -> Result<S::Ok, S::Error>
     where
         T: Serialize,
         S: Serializer,

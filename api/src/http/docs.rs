@@ -17,7 +17,10 @@ use web_openapi::problem::{FieldError, Problem};
 mod finish;
 
 use super::fault::Fault;
-use super::{agent, api_key, gpu, lease, machine, offer, prove, quote, session, wallet};
+use super::{
+    agent, api_key, budget, gpu, invoice, lease, machine, offer, prove, quote, session, usage,
+    wallet,
+};
 
 /// What every operation may answer instead.
 #[derive(Debug, IntoResponses)]
@@ -79,6 +82,9 @@ pub enum Problems {
         (name = "quotes", description = "Firm prices."),
         (name = "leases", description = "Rented GPUs."),
         (name = "wallet", description = "A renter's money."),
+        (name = "usage", description = "What was charged or earned, summed."),
+        (name = "invoices", description = "Invoices and credit notes."),
+        (name = "budgets", description = "Limits on what may be spent."),
         (name = "earnings", description = "A provider's money."),
         (name = "machines", description = "A provider's machines."),
         (name = "agent", description = "What the agent on a machine calls."),
@@ -118,13 +124,28 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(wallet::create_top_up)
         .service(wallet::list_transactions)
         .service(wallet::get_earnings)
+        .service(usage::get_usage)
+        .service(usage::get_usage_focus)
+        .service(invoice::create_invoice)
+        .service(invoice::list_invoices)
+        .service(invoice::get_invoice)
+        .service(invoice::get_invoice_pdf)
+        .service(invoice::get_invoice_csv)
+        .service(invoice::get_billing_profile)
+        .service(invoice::change_billing_profile)
+        .service(budget::create_budget)
+        .service(budget::list_budgets)
+        .service(budget::get_budget)
+        .service(budget::change_budget)
+        .service(budget::remove_budget)
         .service(machine::create_enrollment_token)
         .service(machine::list_machines)
         .service(machine::get_machine)
         .service(machine::act_on_machine)
         .service(agent::enroll_machine)
         .service(agent::connect_agent)
-        .service(prove::prove_ledger);
+        .service(prove::prove_ledger)
+        .service(invoice::create_credit_note);
 }
 
 /// The document, made from the real handlers.

@@ -22,6 +22,8 @@ fn shared(folder: &std::path::Path) -> Shared {
         heartbeat: domain::clock::Span::from_secs(10),
         fee_bps: 500,
         tax_bps: 0,
+        tax: billing::tax_rule::TaxTable::flat(0),
+        operator: billing::invoice::Identity::default(),
         database_connections: 2,
         rate_limit_factor: 1_000,
         log: "info".to_owned(),

@@ -1,5 +1,6 @@
 //! Stop, resume, end.
 
+use billing::budget::Spender;
 use billing::hold::size;
 use domain::access::Scope;
 use domain::clock::Timestamp;
@@ -14,6 +15,7 @@ use store::lease::LeaseRecord;
 use super::change::{Cause, apply};
 use super::money::{LeaseMoney, burn};
 use super::{LeaseAct, LeaseView, own, view};
+use crate::budget::Gate;
 use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
 use crate::error::Error;
 use crate::wallet::refuse;
@@ -51,6 +53,13 @@ pub async fn act(
         let mut cause = Cause::market(event, LeaseReason::Renter, now).saying("by request");
         cause.actor = caller.actor.who;
         if act == LeaseAct::Resume && lease.state != LeaseState::Resuming {
+            let spender = Spender {
+                lease: Some(id),
+                member: lease.booked_by,
+                label: lease.label.as_deref(),
+            };
+            let gate = Gate::load(tx, &[lease.party], now).await?;
+            gate.check(lease.party, spender)?;
             prepare_resume(tx, (&mut lease, &mut money), now).await?;
         }
         apply(cx, tx, (&mut lease, &mut money), &cause).await?;

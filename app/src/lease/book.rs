@@ -278,6 +278,7 @@ fn draft(
             "free_before": why.free_before,
             "why": why.why,
         }),
+        booked_by: None,
         label: input.label.clone(),
         max_spend: input.max_spend,
         end_at: input.end_at,

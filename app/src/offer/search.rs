@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use billing::invoice::Identity;
 use domain::clock::{Span, Timestamp};
 use domain::money::Micros;
 use domain::refusal::Code;
@@ -84,7 +85,8 @@ pub(crate) fn slugs(cx: &Cx, names: &[String]) -> Result<BTreeSet<String>, Error
         .collect()
 }
 
-/// Searches all live offers.
+/// Searches all live offers. Nobody need be logged in, so tax is that of an unknown buyer; a quote
+/// has the caller's.
 pub async fn search(cx: &Cx, ask: SearchAsk) -> Result<SearchView, Error> {
     let now = cx.now();
     let request = Request {
@@ -99,7 +101,7 @@ pub async fn search(cx: &Cx, ask: SearchAsk) -> Result<SearchView, Error> {
         not_countries: ask.not_countries,
         max_gpu_hour: ask.max_gpu_hour,
         simulated: ask.simulated && cx.policy.allow_simulated,
-        fees: fees(cx),
+        fees: fees(cx, &Identity::default(), now),
         sort: ask.sort,
     };
     let supplies = cx

@@ -7,6 +7,8 @@ mod constraints;
 #[cfg(test)]
 mod database;
 #[cfg(test)]
+mod invoiced;
+#[cfg(test)]
 mod once;
 #[cfg(test)]
 mod pages;

@@ -208,6 +208,7 @@ impl World {
                 env: [("A".to_owned(), "ä=1".to_owned())].into(),
             },
             placement: json!({"why": "cheapest"}),
+            booked_by: Some(self.renter_user),
             label: None,
             max_spend: None,
             end_at: None,

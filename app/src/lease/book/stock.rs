@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use billing::account::AccountCode;
+use billing::budget::Spender;
 use billing::hold::{Hold, HoldState, size};
 use billing::ledger::Ledger;
 use domain::clock::Timestamp;
@@ -13,11 +14,13 @@ use domain::money::{Currency, Micros};
 use domain::refusal::Code;
 use matching::book::Supply;
 use matching::plan::{Placement, place};
+use matching::price::Fees;
 use store::db::Tx;
 use store::lease::LeaseRecord;
 use store::quote::QuoteRecord;
 
 use super::{Ask, draft, quote_used};
+use crate::budget::Gate;
 use crate::context::Cx;
 use crate::error::Error;
 use crate::lease::money::burn;
@@ -39,6 +42,7 @@ pub(super) struct Stock {
     supplies: BTreeMap<OfferId, Supply>,
     used: BTreeSet<QuoteId>,
     wallets: BTreeMap<PartyId, billing::account::AccountId>,
+    gate: Gate,
     before: Ledger,
     after: Ledger,
 }
@@ -63,6 +67,8 @@ impl Stock {
             .iter()
             .map(|p| (AccountCode::RenterWallet, p.uuid()))
             .collect();
+        let owners: Vec<PartyId> = parties.iter().copied().collect();
+        let gate = Gate::load(tx, &owners, now).await?;
         let accounts = store::ledger::lock_accounts(tx, Currency::Usd, &wanted).await?;
         let wallets = parties.into_iter().zip(accounts.iter().map(|a| a.id));
         let wallets = wallets.collect();
@@ -72,6 +78,7 @@ impl Stock {
             supplies: supplies.into_iter().map(|s| (s.offer.id, s)).collect(),
             used,
             wallets,
+            gate,
             after: before.clone(),
             before,
         })
@@ -96,8 +103,19 @@ impl Stock {
         if self.used.contains(&quote.id) {
             return Err(quote_used());
         }
+        let actor = &ask.caller.actor;
+        let spender = Spender {
+            lease: None,
+            member: Some(actor.user),
+            label: ask.input.label.as_deref(),
+        };
+        self.gate.check(actor.party, spender)?;
         let supply = self.supplies.get(&quote.offer);
-        let request = request_of(cx, (quote.gpu_count, quote.disk_gib), quote.duration);
+        let fees = Fees {
+            fee_bps: quote.fee_bps,
+            tax_bps: quote.tax_bps,
+        };
+        let request = request_of(cx, (quote.gpu_count, quote.disk_gib), quote.duration, fees);
         let placed =
             place(supply, &request, quote.offer_version).map_err(|miss| refuse_miss(&miss))?;
         let provider = supply.map(|s| s.offer.provider);
@@ -105,6 +123,7 @@ impl Stock {
         not_own(provider, ask.caller.actor.party)?;
         let mut lease = draft(cx, (ask.id, now), (quote, &placed), &ask.input);
         lease.provider = provider;
+        lease.booked_by = Some(ask.caller.actor.user);
         self.hold(cx, &lease, now)?;
         self.take(&lease, &placed);
         Ok(Booked {

@@ -1,0 +1,102 @@
+//! Another node of a market, in the test's own process, whose clock the test sets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use app::context::{Cx, PaymentsMode, Policy, Settings, Signer, Wake};
+use billing::invoice::Identity;
+use billing::statement::{StatementBody, StatementFault};
+use billing::tax_rule::TaxTable;
+use domain::clock::{Clock, IdSource, Span, Timestamp};
+use domain::gpu::Catalogue;
+use domain::id::MachineId;
+use uuid::Uuid;
+
+use crate::market::Market;
+
+/// A clock that stands where it was put.
+#[derive(Clone, Debug)]
+pub struct StandingClock(Arc<AtomicI64>);
+
+impl StandingClock {
+    /// Stands at `at`.
+    pub fn at(at: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(at.micros())))
+    }
+
+    /// Puts it somewhere else.
+    pub fn set(&self, at: Timestamp) {
+        self.0.store(at.micros(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+struct Fresh;
+
+impl IdSource for Fresh {
+    fn next(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+}
+
+struct Unsigned;
+
+impl Signer for Unsigned {
+    fn sign(&self, _bytes: &[u8]) -> [u8; 64] {
+        [0; 64]
+    }
+
+    fn public_key(&self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    fn sign_statement(&self, _body: StatementBody) -> Result<Vec<u8>, StatementFault> {
+        Ok(Vec::new())
+    }
+}
+
+struct Asleep;
+
+impl Wake for Asleep {
+    fn machine(&self, _id: MachineId) {}
+
+    fn reconcile(&self) {}
+}
+
+/// Who runs the market in tests.
+pub fn operator() -> Identity {
+    Identity {
+        name: "Market Operator GmbH".to_owned(),
+        address: vec!["Musterstraße 1".to_owned()],
+        country: Some("DE".to_owned()),
+        vat_id: Some("DE123456789".to_owned()),
+    }
+}
+
+/// A node on the market's database.
+pub fn node(market: &Market, clock: &StandingClock, tax: TaxTable) -> Cx {
+    Cx::new(Settings {
+        db: store::Db::connect(&market.database.url, 8).unwrap(),
+        clock: Box::new(clock.clone()),
+        ids: Box::new(Fresh),
+        policy: Policy {
+            fee_bps: 500,
+            tax,
+            operator: operator(),
+            payments: PaymentsMode::Sandbox,
+            allow_simulated: true,
+            quote_ttl: Span::from_secs(120),
+            enrollment_ttl: Span::from_hours(1),
+            heartbeat: Span::from_secs(10),
+            settle_every: Span::from_mins(10),
+        },
+        catalogue: Catalogue::embedded().unwrap(),
+        signer: Box::new(Unsigned),
+        wake: Box::new(Asleep),
+    })
+}
