@@ -124,7 +124,13 @@ impl World {
             ids: Box::new(Counted(AtomicU64::new(1))),
             policy: Policy {
                 fee_bps: 500,
-                tax_bps: 1_900,
+                tax: billing::tax_rule::TaxTable::flat(1_900),
+                operator: billing::invoice::Identity {
+                    name: "Market".to_owned(),
+                    address: Vec::new(),
+                    country: None,
+                    vat_id: None,
+                },
                 payments: PaymentsMode::Sandbox,
                 allow_simulated: true,
                 quote_ttl: Span::from_secs(120),
@@ -167,6 +173,7 @@ impl World {
         Caller {
             actor: Actor {
                 who: ActorRef::User(new.user),
+                user: new.user,
                 party: new.party,
                 role: Role::Owner,
                 scopes: Scope::ALL.into_iter().collect(),
