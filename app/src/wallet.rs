@@ -219,7 +219,9 @@ pub async fn top_up(
 /// A refusal of the ledger as a client sees it.
 pub(crate) fn refuse(refusal: TransferRefusal) -> Error {
     match refusal {
-        TransferRefusal::ExceedsCredits | TransferRefusal::ExceedsHold => {
+        TransferRefusal::ExceedsCredits
+        | TransferRefusal::ExceedsDebits
+        | TransferRefusal::ExceedsHold => {
             Error::refused(Code::InsufficientFunds, "The wallet does not cover this.")
         }
         TransferRefusal::Overflow => {

@@ -21,6 +21,8 @@ pub mod exhaustion;
 pub mod hold;
 pub mod ledger;
 pub mod meter;
+pub mod pending;
+pub mod posting;
 pub mod rating;
 pub mod statement;
 pub mod transfer;

@@ -87,12 +87,14 @@ kinds! {
     ReserveWithheld = 41, "reserve_withheld", "share kept back as a reserve";
     /// `provider_reserve` → `provider_payable`; cause: the maturing that withheld it.
     ReserveReleased = 42, "reserve_released", "reserve released";
-    /// `provider_payable` → `renter_wallet`; cause: the clawback.
+    /// `provider_payable` → `renter_wallet`; cause: the charge that is reversed.
     ClawbackPayable = 43, "clawback_payable", "earnings taken back";
-    /// `provider_receivable` → `renter_wallet`; cause: the clawback.
+    /// `provider_receivable` → `renter_wallet`; cause: the charge that is reversed.
     ClawbackOwed = 44, "clawback_owed", "earnings taken back, owed";
-    /// `provider_payable` → `provider_receivable`; cause: the maturing.
+    /// `provider_payable` → `provider_receivable`; cause: the maturing or payout.
     ClawbackRepaid = 45, "clawback_repaid", "debt paid out of earnings";
+    /// `provider_reserve` → `renter_wallet`; cause: the charge that is reversed.
+    ClawbackReserve = 46, "clawback_reserve", "earnings taken back out of the reserve";
     /// `provider_payable` → `payout_in_flight`; cause: the payout.
     PayoutRequested = 50, "payout_requested", "payout requested";
     /// `payout_in_flight` → clearing; cause: the payout.
@@ -185,6 +187,9 @@ pub enum TransferRefusal {
     /// More than is available.
     #[error("the account does not cover the amount")]
     ExceedsCredits,
+    /// More than is owed.
+    #[error("the amount is more than is owed")]
+    ExceedsDebits,
     /// A sum would not fit into 64 bits.
     #[error("an account would overflow")]
     Overflow,
