@@ -130,6 +130,16 @@ ids! {
     RequestId = "rqs";
     /// Money that a renter puts into the wallet.
     TopUpId = "top";
+    /// Credit from the market to a renter.
+    CreditId = "crd";
+    /// A change of an account by a person of the operator.
+    AdjustmentId = "adj";
+    /// Earnings that became payable.
+    MaturingId = "mat";
+    /// Money to a provider's bank.
+    PayoutId = "pay";
+    /// A disputed card payment.
+    DisputeId = "dsp";
 }
 
 #[cfg(test)]

@@ -30,13 +30,23 @@ pub enum Constraint {
     HoldNotExceeded,
     /// The cause had this effect already.
     TransferEffectOnce,
+    /// Who proposed an adjustment cannot approve it.
+    AdjustmentFourEyes,
+    /// An adjustment needs a reason.
+    AdjustmentReason,
+    /// A credit needs a reason.
+    CreditReason,
+    /// More of a credit than there is.
+    CreditWithin,
+    /// Earnings up to that instant have matured before.
+    MaturingOnce,
     /// Another one, by name.
     Other(String),
 }
 
 impl Constraint {
     /// Names in the schema and what they mean.
-    pub const NAMED: [(&'static str, Self); 12] = [
+    pub const NAMED: [(&'static str, Self); 17] = [
         ("lease_gpu_once", Self::LeaseGpuOnce),
         ("offer_live_once", Self::OfferLiveOnce),
         ("lease_quote_id_key", Self::QuoteUsed),
@@ -49,6 +59,11 @@ impl Constraint {
         ("hold_open_once", Self::HoldOpenOnce),
         ("hold_not_exceeded", Self::HoldNotExceeded),
         ("transfer_effect_once", Self::TransferEffectOnce),
+        ("adjustment_four_eyes", Self::AdjustmentFourEyes),
+        ("adjustment_reason", Self::AdjustmentReason),
+        ("credit_reason", Self::CreditReason),
+        ("credit_within", Self::CreditWithin),
+        ("maturing_once", Self::MaturingOnce),
     ];
 
     fn named(name: &str) -> Self {

@@ -39,11 +39,12 @@ pub const ADJUSTABLE: [AccountCode; 3] = [
     AccountCode::ProviderPayable,
 ];
 
-/// Accounts of the platform that bear an adjustment.
+/// Accounts of the platform that bear an adjustment. None is striped: a proposed debit is announced
+/// on one row, and taken back from the same.
 pub const BEARERS: [AccountCode; 4] = [
     AccountCode::SlaExpense,
+    AccountCode::DisputeLoss,
     AccountCode::BadDebt,
-    AccountCode::FeeRevenue,
     AccountCode::Suspense,
 ];
 
