@@ -4,8 +4,11 @@
 //! outbox message together; nothing but SQL and pure code runs inside a transaction; `now` is read
 //! once per use-case.
 
+pub mod adjustment;
 pub mod api_key;
 pub mod context;
+pub mod credit;
+pub mod dispute;
 pub mod earnings;
 pub mod error;
 pub mod lease;
@@ -13,9 +16,13 @@ pub mod link;
 pub mod machine;
 pub mod offer;
 pub mod party;
+pub mod payout;
+mod posting;
 pub mod prove;
 pub mod quote;
 pub mod reconcile;
+mod staff;
+pub mod transaction;
 pub mod wallet;
 
 pub use context::{Answer, Caller, Cx, Once, OnceKey, Policy, Settings};

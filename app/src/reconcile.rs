@@ -16,9 +16,13 @@ use store::machine::MachineRecord;
 use crate::context::{Audited, Cx};
 use crate::error::Error;
 
+mod credit;
+mod earnings;
 mod lease;
 mod money;
 
+pub use credit::{collect_debts, expire_adjustments, expire_credit};
+pub use earnings::{mature_earnings, release_reserves, send_payouts};
 pub use lease::{guard_leases, overdue_leases};
 pub use money::{renew_holds, settle};
 
@@ -43,7 +47,7 @@ impl std::fmt::Debug for Step {
 }
 
 /// Every reconciler.
-pub const STEPS: [Step; 8] = [
+pub const STEPS: [Step; 14] = [
     Step {
         name: "watch_machines",
         every: Span::from_secs(5),
@@ -73,6 +77,36 @@ pub const STEPS: [Step; 8] = [
         name: "settle",
         every: Span::from_secs(5),
         run: |cx| Box::pin(settle(cx)),
+    },
+    Step {
+        name: "mature_earnings",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(mature_earnings(cx)),
+    },
+    Step {
+        name: "release_reserves",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(release_reserves(cx)),
+    },
+    Step {
+        name: "send_payouts",
+        every: Span::from_secs(2),
+        run: |cx| Box::pin(send_payouts(cx)),
+    },
+    Step {
+        name: "expire_credit",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(expire_credit(cx)),
+    },
+    Step {
+        name: "collect_debts",
+        every: Span::from_secs(5),
+        run: |cx| Box::pin(collect_debts(cx)),
+    },
+    Step {
+        name: "expire_adjustments",
+        every: Span::from_mins(1),
+        run: |cx| Box::pin(expire_adjustments(cx)),
     },
     Step {
         name: "drain_outbox",

@@ -91,10 +91,12 @@ kinds! {
     ClawbackPayable = 43, "clawback_payable", "earnings taken back";
     /// `provider_receivable` → `renter_wallet`; cause: the charge that is reversed.
     ClawbackOwed = 44, "clawback_owed", "earnings taken back, owed";
-    /// `provider_payable` → `provider_receivable`; cause: the maturing or payout.
+    /// `provider_payable` → `provider_receivable`; cause: the maturing.
     ClawbackRepaid = 45, "clawback_repaid", "debt paid out of earnings";
     /// `provider_reserve` → `renter_wallet`; cause: the charge that is reversed.
     ClawbackReserve = 46, "clawback_reserve", "earnings taken back out of the reserve";
+    /// `provider_payable` → `provider_receivable`; cause: the payout.
+    ClawbackSettled = 47, "clawback_settled", "debt paid before a payout";
     /// `provider_payable` → `payout_in_flight`; cause: the payout.
     PayoutRequested = 50, "payout_requested", "payout requested";
     /// `payout_in_flight` → clearing; cause: the payout.
@@ -115,10 +117,14 @@ kinds! {
     DisputeLost = 64, "dispute_lost", "dispute decided for the card holder";
     /// `dispute_loss` → clearing; cause: the dispute.
     DisputeFee = 65, "dispute_fee", "fee of a dispute";
-    /// `renter_wallet` → `dispute_receivable`; cause: what brought the money.
-    ReceivableRepaid = 66, "receivable_repaid", "debt of a dispute paid";
+    /// `renter_wallet` → `dispute_receivable`; cause: the top-up.
+    ReceivableRepaid = 66, "receivable_repaid", "debt of a dispute paid by a top-up";
     /// `bad_debt` → `dispute_receivable`; cause: the decision.
     WrittenOff = 67, "written_off", "debt written off";
+    /// `renter_wallet` → `dispute_receivable`; cause: the dispute that was won.
+    ReceivableSettled = 68, "receivable_settled", "debt of a dispute paid out of another that was won";
+    /// `renter_wallet` → `dispute_receivable`; cause: itself.
+    ReceivableCollected = 69, "receivable_collected", "debt of a dispute paid out of the wallet";
     /// An account → `interbranch`; cause: the move, the same in both databases.
     InterbranchOut = 70, "interbranch_out", "moved to another branch";
     /// `interbranch` → an account; cause: the move, the same in both databases.

@@ -106,6 +106,14 @@ codes! {
     EnrollmentSpent = "enrollment_spent", Conflict, "The enrolment token was used or has expired";
     /// The machine has a live offer.
     OfferExists = "offer_exists", Conflict, "The machine has an offer";
+    /// A dispute is open, or a debt of one is not paid.
+    WalletFrozen = "wallet_frozen", Conflict, "The wallet is frozen";
+    /// Nothing is due.
+    NothingDue = "nothing_due", Conflict, "There is nothing to move";
+    /// The adjustment was decided, or its time is over.
+    AdjustmentState = "adjustment_state", Conflict, "The adjustment has been decided or has expired";
+    /// Who proposed cannot approve.
+    FourEyes = "four_eyes", Conflict, "Another person must approve this";
     /// The object changed since it was read.
     StaleVersion = "stale_version", Stale, "The object has changed since it was read";
     /// The body is too large.

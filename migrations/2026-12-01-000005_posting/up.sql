@@ -87,7 +87,8 @@ CREATE TABLE maturing (
     ledger integer NOT NULL,
     -- Everything earned before is mature now.
     through timestamptz NOT NULL,
-    amount bigint NOT NULL CHECK (amount > 0),
+    -- 0: looked at, and nothing was due.
+    amount bigint NOT NULL CHECK (amount >= 0),
     reserve bigint NOT NULL,
     reserve_due_at timestamptz NOT NULL,
     reserve_released_at timestamptz,

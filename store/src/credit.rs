@@ -135,30 +135,38 @@ pub async fn insert(tx: &mut Tx, c: &CreditRecord) -> Result<(), Error> {
     Ok(())
 }
 
-/// The party's credits of which something is left, locked in the order of their ids.
-pub async fn lock_left(
-    tx: &mut Tx,
-    party: PartyId,
+/// The credits of these parties of which something is left.
+pub async fn left(
+    ro: &mut Ro,
+    parties: &[PartyId],
     currency: Currency,
-) -> Result<Vec<Credit>, Error> {
-    let rows: Vec<(Uuid, i64, Option<PgTimestamp>)> = credit::table
-        .filter(credit::party_id.eq(party.uuid()))
+) -> Result<Vec<(PartyId, Credit)>, Error> {
+    let ids: Vec<Uuid> = parties.iter().map(|p| p.uuid()).collect();
+    let rows: Vec<(Uuid, Uuid, i64, Option<PgTimestamp>)> = credit::table
+        .filter(credit::party_id.eq_any(ids))
         .filter(credit::ledger.eq(currency.ledger()))
         .filter(credit::remaining.gt(0))
         .order(credit::id)
-        .select((credit::id, credit::remaining, credit::expires_at))
-        .for_update()
-        .load(tx.sql()?)
+        .select((
+            credit::party_id,
+            credit::id,
+            credit::remaining,
+            credit::expires_at,
+        ))
+        .load(ro.sql()?)
         .await?;
-    let one = |(id, left, expires_at): (Uuid, i64, Option<PgTimestamp>)| Credit {
-        id,
-        left: Micros::new(left),
-        expires_at: expires_at.map(from_pg),
+    let one = |(party, id, left, expires_at): (Uuid, Uuid, i64, Option<PgTimestamp>)| {
+        let credit = Credit {
+            id,
+            left: Micros::new(left),
+            expires_at: expires_at.map(from_pg),
+        };
+        (PartyId::from_uuid(party), credit)
     };
     Ok(rows.into_iter().map(one).collect())
 }
 
-/// The same without locks, of those that can be used at `now`: their sum.
+/// The sum of those that can be used at `now`.
 pub async fn usable(ro: &mut Ro, party: PartyId, now: Timestamp) -> Result<Micros, Error> {
     let over = credit::expires_at
         .is_null()

@@ -1,11 +1,13 @@
 //! Disputed payments.
 
+use std::collections::BTreeSet;
+
 use billing::posting::Rail;
 use billing::posting::dispute::Disputed;
 use diesel::dsl::exists;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
-use diesel::sql_types::{Integer, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Integer, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{DisputeId, PartyId};
@@ -181,4 +183,20 @@ pub async fn owing(ro: &mut Ro, currency: Currency) -> Result<Vec<PartyId>, Erro
         .into_iter()
         .map(|r| PartyId::from_uuid(r.owner))
         .collect())
+}
+
+const FROZEN: &str = "
+SELECT party_id AS owner FROM dispute WHERE party_id = ANY($1) AND state = 'open'
+UNION
+SELECT owner FROM account WHERE owner = ANY($1) AND code = 120 AND debits > credits";
+
+/// Which of these parties' wallets are frozen: a dispute is open, or something is owed.
+pub async fn frozen(ro: &mut Ro, parties: &[PartyId]) -> Result<BTreeSet<PartyId>, Error> {
+    let ids: Vec<Uuid> = parties.iter().map(|p| p.uuid()).collect();
+    let rows: Vec<Owner> = diesel::sql_query(FROZEN)
+        .bind::<Array<SqlUuid>, _>(ids)
+        .load(ro.sql()?)
+        .await?;
+    let party = |r: Owner| PartyId::from_uuid(r.owner);
+    Ok(rows.into_iter().map(party).collect())
 }

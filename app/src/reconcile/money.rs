@@ -12,7 +12,6 @@ use crate::context::Cx;
 use crate::error::Error;
 use crate::lease::change::{Cause, apply};
 use crate::lease::money::{LeaseMoney, burn};
-use crate::wallet::refuse;
 
 /// Settles leases whose last settlement is old.
 pub async fn settle(cx: &Cx) -> Result<usize, Error> {
@@ -93,37 +92,16 @@ fn left(money: &LeaseMoney) -> Result<Micros, Error> {
     Ok(hold.minus(open)?)
 }
 
-async fn available(tx: &mut Tx, lease: &LeaseRecord) -> Result<Micros, Error> {
+/// Money and credit that holds can be raised from.
+async fn available(tx: &mut Tx, lease: &LeaseRecord, now: Timestamp) -> Result<Micros, Error> {
     let key = (
         billing::account::AccountCode::RenterWallet,
         lease.party.uuid(),
     );
     let wallet = store::ledger::account_of(tx, lease.terms.currency, key).await?;
-    Ok(wallet
-        .map(|a| a.available())
-        .transpose()?
-        .unwrap_or(Micros::ZERO))
-}
-
-async fn raise(
-    tx: &mut Tx,
-    (lease, money): (&LeaseRecord, &mut LeaseMoney),
-    wanted: Micros,
-) -> Result<(), Error> {
-    money
-        .change_hold(tx, lease, |book, hold| {
-            // The wallet is locked now: somebody else may have taken some of it.
-            let wallet = book
-                .account(hold.account)
-                .ok_or(Error::Fault("a hold without its wallet"))?;
-            let more = wanted.min(wallet.available()?);
-            if more > Micros::ZERO {
-                book.raise_hold(hold.id, more).map_err(refuse)
-            } else {
-                Ok(())
-            }
-        })
-        .await
+    let money = wallet.map_or(Ok(Micros::ZERO), |a| a.available())?;
+    let credit = store::credit::usable(tx, lease.party, now).await?;
+    Ok(money.plus(credit)?)
 }
 
 async fn running(
@@ -132,12 +110,14 @@ async fn running(
     (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
     now: Timestamp,
 ) -> Result<usize, Error> {
-    let free = available(tx, lease).await?;
+    let free = available(tx, lease, now).await?;
     match renew(burn(lease)?, left(money)?, free)? {
         Renewal::Enough => Ok(0),
         Renewal::Raise(more) => {
             money.settle(cx, tx, lease, now).await?;
-            raise(tx, (lease, money), more).await?;
+            money
+                .raise_hold(cx, tx, (lease, now), |there| Ok(more.min(there)))
+                .await?;
             Ok(1)
         }
         Renewal::Stop => {
@@ -164,10 +144,12 @@ async fn stopped(
     let free_disk = money.storage.rate.price == Micros::ZERO;
     if !free_disk && left(money)? < disk.retention()? {
         let missing = disk.retention()?.minus(left(money)?)?;
-        let step = missing.min(available(tx, lease).await?);
+        let step = missing.min(available(tx, lease, now).await?);
         if step > Micros::ZERO {
             money.settle(cx, tx, lease, now).await?;
-            raise(tx, (lease, money), step).await?;
+            money
+                .raise_hold(cx, tx, (lease, now), |there| Ok(step.min(there)))
+                .await?;
             return Ok(1);
         }
     }

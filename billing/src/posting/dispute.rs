@@ -81,7 +81,7 @@ pub fn won(books: Books<'_>, renter: Uuid, disputed: Disputed) -> Legs {
             forgiven,
         ),
         leg(
-            TransferKind::ReceivableRepaid,
+            TransferKind::ReceivableSettled,
             wallet(renter),
             receivable(renter),
             money.min(others),
@@ -112,7 +112,9 @@ pub fn fee(rail: Rail, amount: Micros) -> Legs {
 
 /// Pays what a renter owes out of what its wallet can spend, e.g. after a lease gave its hold back.
 pub fn repay(books: Books<'_>, renter: Uuid) -> Legs {
-    some([repayment(books, renter, Micros::ZERO)?])
+    let kind = TransferKind::ReceivableCollected;
+    let paid = repayment(books, renter, Micros::ZERO)?;
+    some([paid.map(|leg| Leg { kind, ..leg })])
 }
 
 /// Gives up what a renter owes.

@@ -12,6 +12,9 @@ use crate::transfer::TransferKind;
 /// Banks move whole cents: so many micro-units.
 pub const CENT: i64 = 10_000;
 
+/// A whole day (UTC).
+pub const DAY: Span = Span::from_hours(24);
+
 const fn earned(provider: Uuid) -> Key {
     (AccountCode::ProviderEarned, provider)
 }
@@ -35,7 +38,6 @@ const fn receivable(provider: Uuid) -> Key {
 /// Earnings before this instant are mature at `now`. A period of a day or more is cut to whole days
 /// (UTC), so that a provider's earnings mature once a day.
 pub fn matures_before(now: Timestamp, maturing: Span) -> Timestamp {
-    const DAY: Span = Span::from_hours(24);
     let edge = now.minus(maturing);
     if maturing < DAY {
         return edge;
@@ -115,7 +117,7 @@ pub fn payout_requested(
     }
     some([
         leg(
-            TransferKind::ClawbackRepaid,
+            TransferKind::ClawbackSettled,
             payable(provider),
             receivable(provider),
             repaid,

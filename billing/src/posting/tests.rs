@@ -162,7 +162,7 @@ fn one_dispute_won_pays_for_another_that_is_owed() {
     let won = dispute::won(Books(&ledger), RENTER, record).unwrap();
     assert_eq!(
         amounts(&won),
-        [("dispute_won", 10), ("receivable_repaid", 7)]
+        [("dispute_won", 10), ("receivable_settled", 7)]
     );
     play(&mut ledger, 3, &won);
     assert_eq!(worth(&ledger, AccountCode::RenterWallet), 3);
@@ -218,7 +218,7 @@ fn a_debt_is_paid_before_anything_is_kept_back_or_paid_out() {
     assert_eq!(ask(6 * USD + 10_000), Err(PostingRefusal::NotCovered));
     assert_eq!(
         amounts(&ask(6 * USD).unwrap()),
-        [("clawback_repaid", 4 * USD), ("payout_requested", 6 * USD)]
+        [("clawback_settled", 4 * USD), ("payout_requested", 6 * USD)]
     );
 }
 

@@ -191,6 +191,7 @@ impl Stage {
             ["dispute_won"] => dispute::won(books, RENTER, self.disputed.unwrap()),
             ["dispute_lost"] => dispute::lost(card, self.disputed.unwrap()),
             ["dispute_fee", a] => dispute::fee(card, money(a)),
+            ["repay"] => dispute::repay(books, RENTER),
             ["write_off"] => dispute::write_off(books, RENTER),
             ["adjust", way, of, bearer, a] => adjustment::adjust(
                 books,
