@@ -230,6 +230,7 @@ impl Config {
     fn check(raw: Raw, variable: Environment<'_>) -> Result<Self, String> {
         let found = Vec::new();
         let mut faults = Faults { found, variable };
+        let payouts = faults.payouts(&raw);
         let payments = faults.payments(variable("PAYMENTS").or(raw.payments));
         let listen = variable("LISTEN").or(raw.listen);
         let listen = listen.unwrap_or_else(|| "127.0.0.1:8080".into());
@@ -239,7 +240,6 @@ impl Config {
         let heartbeat_ms = faults.number("HEARTBEAT_MS", raw.heartbeat_ms, (10_000, 50..=30_000));
         let fee_bps = faults.number("FEE_BPS", raw.fee_bps, (500, 0..=10_000));
         let tax_bps = faults.number("TAX_BPS", raw.tax_bps, (0, 0..=10_000));
-        let payouts = faults.payouts(&raw);
         let above = (100, 0..=1_000_000);
         let approval_above = faults.usd("APPROVAL_ABOVE_USD", raw.approval_above_usd, above);
         let factor = (1, 1..=1_000_000);

@@ -39,6 +39,17 @@ fn body(path: &str) -> Value {
         "/v1/leases/{id}/actions" => json!({"type": "stop"}),
         "/v1/machines/{id}/actions" => json!({"type": "unlist"}),
         "/v1/wallet/top-ups" => json!({"amount": {"amount": "1", "currency": "USD"}}),
+        "/v1/payouts" => json!({}),
+        "/v1/admin/credits" => json!({
+            "type": "goodwill", "party_id": "pty_00000000000000000000000000", "reason": "test",
+            "amount": {"amount": "1", "currency": "USD"},
+        }),
+        "/v1/admin/adjustments" => json!({
+            "party_id": "pty_00000000000000000000000000", "direction": "credit", "reason": "test",
+            "account": "renter_wallet", "borne_by": "suspense",
+            "amount": {"amount": "1", "currency": "USD"},
+        }),
+        "/v1/admin/adjustments/{id}/actions" => json!({"type": "approve"}),
         "/v1/machines/enrollment-tokens" => json!({"machine_name": "m"}),
         _ => Value::Null,
     }
@@ -93,6 +104,8 @@ async fn foreign_objects_do_not_exist() {
         ("/v1/leases/", lease["id"].as_str().unwrap()),
         ("/v1/machines/", offer["machine_id"].as_str().unwrap()),
         ("/v1/api-keys/", key["key"]["id"].as_str().unwrap()),
+        ("/v1/payouts/", "pay_00000000000000000000000000"),
+        ("/v1/admin/adjustments/", "adj_00000000000000000000000000"),
     ];
     let mut walked = 0;
     for (method, path) in protected(&document())
@@ -117,10 +130,17 @@ async fn foreign_objects_do_not_exist() {
     let stolen = stranger.post("/v1/leases", &lease_of(&quote, &[])).await;
     assert_eq!(stolen.problem(404), "not_found");
     // The operator's pages do not exist for others.
-    assert_eq!(
-        renter.get("/v1/admin/ledger-proof").await.problem(404),
-        "not_found"
-    );
+    let mut pages = 0;
+    for (method, path) in protected(&document()) {
+        if path.starts_with("/v1/admin/") {
+            let path = filled(&path, "adj_00000000000000000000000000");
+            let request = renter.request(method.clone(), &path).json(&body(&path));
+            let reply = renter.send(request).await;
+            assert_eq!(reply.problem(404), "not_found", "{method} {path}");
+            pages += 1;
+        }
+    }
+    assert!(pages >= 7, "{pages} pages");
 }
 
 #[tokio::test(flavor = "multi_thread")]

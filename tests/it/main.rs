@@ -7,5 +7,6 @@ mod flow;
 mod house;
 mod kill;
 mod ledger;
+mod posting;
 mod pricing;
 mod race;

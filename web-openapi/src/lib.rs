@@ -3,8 +3,10 @@
 //! Invariants: requests refuse unknown fields; money is a decimal string with its currency; units
 //! stand in names; times are RFC 3339 in UTC; ids are texts with a typed prefix.
 
+pub mod adjustment;
 pub mod agent;
 pub mod api_key;
+pub mod credit;
 pub mod event;
 pub mod gpu;
 pub mod lease;
@@ -12,6 +14,7 @@ pub mod machine;
 pub mod money;
 pub mod offer;
 pub mod page;
+pub mod payout;
 pub mod problem;
 pub mod quote;
 pub mod session;

@@ -17,7 +17,10 @@ use web_openapi::problem::{FieldError, Problem};
 mod finish;
 
 use super::fault::Fault;
-use super::{agent, api_key, gpu, lease, machine, offer, prove, quote, session, wallet};
+use super::{
+    adjustment, agent, api_key, credit, gpu, lease, machine, offer, payout, prove, quote, session,
+    wallet,
+};
 
 /// What every operation may answer instead.
 #[derive(Debug, IntoResponses)]
@@ -124,6 +127,15 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(machine::act_on_machine)
         .service(agent::enroll_machine)
         .service(agent::connect_agent)
+        .service(payout::create_payout)
+        .service(payout::list_payouts)
+        .service(payout::get_payout)
+        .service(credit::grant_credit)
+        .service(credit::list_credits)
+        .service(adjustment::propose_adjustment)
+        .service(adjustment::list_adjustments)
+        .service(adjustment::get_adjustment)
+        .service(adjustment::decide_adjustment)
         .service(prove::prove_ledger);
 }
 
