@@ -133,8 +133,8 @@ async fn foreign_objects_do_not_exist() {
     let mut pages = 0;
     for (method, path) in protected(&document()) {
         if path.starts_with("/v1/admin/") {
-            let path = filled(&path, "adj_00000000000000000000000000");
-            let request = renter.request(method.clone(), &path).json(&body(&path));
+            let there = filled(&path, "adj_00000000000000000000000000");
+            let request = renter.request(method.clone(), &there).json(&body(&path));
             let reply = renter.send(request).await;
             assert_eq!(reply.problem(404), "not_found", "{method} {path}");
             pages += 1;

@@ -7,6 +7,7 @@ mod constraints;
 #[cfg(test)]
 mod database;
 #[cfg(test)]
+mod moved;
 mod once;
 #[cfg(test)]
 mod pages;
