@@ -5,10 +5,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use app::context::PaymentsMode;
+use app::context::{PaymentsMode, PayoutPolicy};
 use billing::invoice::Identity;
 use billing::tax_rule::TaxTable;
 use domain::clock::Span;
+use domain::money::{MICROS_PER_UNIT, Micros};
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
@@ -32,6 +33,11 @@ struct Raw {
     operator_address: Option<String>,
     operator_country: Option<String>,
     operator_vat_id: Option<String>,
+    maturing_hours: Option<u32>,
+    reserve_bps: Option<u32>,
+    reserve_hours: Option<u32>,
+    payout_least_usd: Option<u32>,
+    approval_above_usd: Option<u32>,
     database_connections: Option<u32>,
     rate_limit_factor: Option<u32>,
     log: Option<String>,
@@ -63,6 +69,10 @@ pub struct Config {
     pub tax: TaxTable,
     /// Who the operator is on invoices.
     pub operator: Identity,
+    /// Earnings on their way out.
+    pub payouts: PayoutPolicy,
+    /// Adjustments and credits above it need a second person.
+    pub approval_above: Micros,
     /// Size of the database pool.
     pub database_connections: usize,
     /// Multiplies every rate limit; for tests and trusted networks.
@@ -129,6 +139,28 @@ impl Faults<'_> {
             ));
         }
         value
+    }
+
+    fn payouts(&mut self, raw: &Raw) -> PayoutPolicy {
+        let hours = |n: u32| Span::from_hours(i64::from(n));
+        let maturing = (168, 0..=8_760);
+        let kept = (720, 0..=8_760);
+        PayoutPolicy {
+            maturing: hours(self.number("MATURING_HOURS", raw.maturing_hours, maturing)),
+            reserve_bps: self.number("RESERVE_BPS", raw.reserve_bps, (0, 0..=10_000)),
+            reserve_kept: hours(self.number("RESERVE_HOURS", raw.reserve_hours, kept)),
+            least: self.usd("PAYOUT_LEAST_USD", raw.payout_least_usd, (1, 1..=10_000)),
+        }
+    }
+
+    fn usd(
+        &mut self,
+        name: &str,
+        in_file: Option<u32>,
+        range: (u32, std::ops::RangeInclusive<u32>),
+    ) -> Micros {
+        let units = i64::from(self.number(name, in_file, range));
+        Micros::new(units.saturating_mul(MICROS_PER_UNIT))
     }
 
     fn payments(&mut self, text: Option<String>) -> PaymentsMode {
@@ -214,6 +246,7 @@ impl Config {
         let tax_bps = faults.number("TAX_BPS", raw.tax_bps, (0, 0..=10_000));
         let tax = operator::tax(&mut faults, &raw, tax_bps);
         let operator = operator::identity(&mut faults, &raw);
+        let payouts = faults.payouts(&raw);
         let payments = faults.payments(variable("PAYMENTS").or(raw.payments));
         let listen = variable("LISTEN").or(raw.listen);
         let listen = listen.unwrap_or_else(|| "127.0.0.1:8080".into());
@@ -222,6 +255,8 @@ impl Config {
         let public_url = faults.public_url(variable("PUBLIC_URL").or(raw.public_url));
         let heartbeat_ms = faults.number("HEARTBEAT_MS", raw.heartbeat_ms, (10_000, 50..=30_000));
         let fee_bps = faults.number("FEE_BPS", raw.fee_bps, (500, 0..=10_000));
+        let above = (100, 0..=1_000_000);
+        let approval_above = faults.usd("APPROVAL_ABOVE_USD", raw.approval_above_usd, above);
         let factor = (1, 1..=1_000_000);
         let rate_limit_factor = faults.number("RATE_LIMIT_FACTOR", raw.rate_limit_factor, factor);
         let connections = (20, 2..=1_000);
@@ -254,6 +289,8 @@ impl Config {
             tax_bps,
             tax,
             operator,
+            payouts,
+            approval_above,
             database_url,
             listen,
             payments,

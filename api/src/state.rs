@@ -65,6 +65,8 @@ impl Shared {
                 enrollment_ttl: Span::from_hours(24),
                 heartbeat: config.heartbeat,
                 settle_every: Span::from_mins(10),
+                payouts: config.payouts,
+                approval_above: config.approval_above,
             },
             catalogue: Catalogue::embedded().map_err(|e| e.to_string())?,
             signer: Box::new(keys.clone()),

@@ -10,6 +10,7 @@ use domain::audit::{ActorRef, AuditLine};
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
 use domain::id::{AuditId, MachineId, PartyId};
+use domain::money::Micros;
 use domain::party::StaffRole;
 use domain::refusal::Code;
 use store::Db;
@@ -60,6 +61,23 @@ pub struct Policy {
     pub heartbeat: Span,
     /// Longest time between two settlements of a running lease.
     pub settle_every: Span,
+    /// What holds for money that leaves the market, and for people who move it.
+    pub payouts: PayoutPolicy,
+    /// Adjustments and credits above it need a second person.
+    pub approval_above: Micros,
+}
+
+/// The rules for earnings on their way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayoutPolicy {
+    /// How long earnings can still be taken back before they are payable.
+    pub maturing: Span,
+    /// Share of matured earnings that is kept back, in 1/10,000.
+    pub reserve_bps: u32,
+    /// For how long.
+    pub reserve_kept: Span,
+    /// Least payout.
+    pub least: Micros,
 }
 
 /// Signs for the market with its Ed25519 key. Made in `api`.

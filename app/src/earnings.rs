@@ -1,9 +1,11 @@
-//! What a provider has earned: gross, fee, net, and what is proven but not booked yet.
+//! What a provider has earned: gross, fee, net, what is proven but not booked yet, and where the net
+//! is: maturing, reserve, payable, in flight, paid.
 
+use billing::account::AccountCode;
 use billing::rating::{Due, Shares, due};
 use domain::access::Scope;
-use domain::id::LeaseId;
-use domain::money::{Micros, Period};
+use domain::id::{LeaseId, PartyId};
+use domain::money::{Currency, Micros, Period};
 use store::db::Ro;
 
 use crate::context::{Caller, Cx};
@@ -16,8 +18,22 @@ pub struct EarningsView {
     pub gross: Micros,
     /// The platform's fee, ever.
     pub fee: Micros,
-    /// Net, booked.
+    /// Net, booked, ever.
     pub net: Micros,
+    /// Tax that renters paid on top; the provider never has it.
+    pub tax: Micros,
+    /// Earned, still inside the maturing period.
+    pub maturing: Micros,
+    /// Kept back of what has matured.
+    pub reserve: Micros,
+    /// May be paid out.
+    pub payable: Micros,
+    /// On its way to the bank.
+    pub in_flight: Micros,
+    /// Paid out, ever, without what came back.
+    pub paid: Micros,
+    /// Owed by the provider: taken back after it was paid out.
+    pub receivable: Micros,
     /// Net of proven time that is not booked yet.
     pub pending: Micros,
     /// What live leases earn per hour now, net.
@@ -57,14 +73,39 @@ pub async fn get(cx: &Cx, caller: &Caller) -> Result<EarningsView, Error> {
                     add(lease.terms.storage_rate()?)?;
                 }
             }
+            let [maturing, reserve, payable, in_flight, receivable] = balances(ro, party).await?;
             Ok(EarningsView {
                 gross: booked.gross,
                 fee: booked.fee,
                 net: booked.provider()?,
+                tax: booked.tax,
+                maturing,
+                reserve,
+                payable,
+                in_flight,
+                paid: store::payout::paid(ro, party).await?,
+                receivable,
                 pending: pending.provider()?,
                 rate_per_hour: rate,
                 live_leases: u32::try_from(leases.len()).unwrap_or(u32::MAX),
             })
         })
         .await
+}
+
+/// The provider's accounts: earned, reserve, payable, in flight, owed.
+async fn balances(ro: &mut Ro, party: PartyId) -> Result<[Micros; 5], Error> {
+    let codes = [
+        AccountCode::ProviderEarned,
+        AccountCode::ProviderReserve,
+        AccountCode::ProviderPayable,
+        AccountCode::PayoutInFlight,
+        AccountCode::ProviderReceivable,
+    ];
+    let mut worth = [Micros::ZERO; 5];
+    for (code, place) in codes.into_iter().zip(&mut worth) {
+        let account = store::ledger::account_of(ro, Currency::Usd, (code, party.uuid())).await?;
+        *place = account.map_or(Ok(Micros::ZERO), |a| a.worth())?;
+    }
+    Ok(worth)
 }

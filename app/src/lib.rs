@@ -4,12 +4,15 @@
 //! outbox message together; nothing but SQL and pure code runs inside a transaction; `now` is read
 //! once per use-case.
 
+pub mod adjustment;
 pub mod api_key;
 pub mod billing_profile;
 pub mod budget;
 mod burning;
 pub mod context;
+pub mod credit;
 pub mod credit_note;
+pub mod dispute;
 pub mod earnings;
 pub mod error;
 pub mod event;
@@ -19,9 +22,13 @@ pub mod link;
 pub mod machine;
 pub mod offer;
 pub mod party;
+pub mod payout;
+mod posting;
 pub mod prove;
 pub mod quote;
 pub mod reconcile;
+mod staff;
+pub mod transaction;
 pub mod usage;
 pub mod wallet;
 

@@ -3,7 +3,6 @@
 use domain::audit::ActorRef;
 use domain::clock::Timestamp;
 use domain::party::StaffRole;
-use domain::refusal::Code;
 use store::db::{Ro, Tx};
 use store::prove::InvariantRow;
 
@@ -85,12 +84,6 @@ async fn set_stop(
 
 /// The same for the operator's people.
 pub async fn prove_for(cx: &Cx, caller: &Caller) -> Result<ProofView, Error> {
-    match domain::access::decide_staff(&caller.actor, &StaffRole::ALL) {
-        domain::access::Decision::Allow => prove(cx).await,
-        domain::access::Decision::Hide => Err(Error::not_found("page")),
-        domain::access::Decision::Forbid => Err(Error::refused(
-            Code::Forbidden,
-            "This is for the operator's people.",
-        )),
-    }
+    crate::staff::only(caller, &StaffRole::ALL)?;
+    prove(cx).await
 }

@@ -17,12 +17,16 @@ use crate::context::{Audited, Cx};
 use crate::error::Error;
 
 mod budget;
+mod credit;
+mod earnings;
 mod invoice;
 mod lease;
 mod money;
 mod wallet;
 
 pub use budget::watch_budgets;
+pub use credit::{collect_debts, expire_adjustments, expire_credit};
+pub use earnings::{mature_earnings, release_reserves, send_payouts};
 pub use invoice::issue_invoices;
 pub use lease::{guard_leases, overdue_leases};
 pub use money::{renew_holds, settle};
@@ -94,6 +98,36 @@ pub const STEPS: &[Step] = &[
         name: "issue_invoices",
         every: Span::from_hours(1),
         run: |cx| Box::pin(issue_invoices(cx)),
+    },
+    Step {
+        name: "mature_earnings",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(mature_earnings(cx)),
+    },
+    Step {
+        name: "release_reserves",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(release_reserves(cx)),
+    },
+    Step {
+        name: "send_payouts",
+        every: Span::from_secs(2),
+        run: |cx| Box::pin(send_payouts(cx)),
+    },
+    Step {
+        name: "expire_credit",
+        every: Span::from_secs(10),
+        run: |cx| Box::pin(expire_credit(cx)),
+    },
+    Step {
+        name: "collect_debts",
+        every: Span::from_secs(5),
+        run: |cx| Box::pin(collect_debts(cx)),
+    },
+    Step {
+        name: "expire_adjustments",
+        every: Span::from_mins(1),
+        run: |cx| Box::pin(expire_adjustments(cx)),
     },
     Step {
         name: "drain_outbox",

@@ -1,22 +1,21 @@
-//! Wallets: what is posted, held, available; top-ups; movements.
+//! Wallets: what is posted, held, available; top-ups.
 
-use billing::account::{Account, AccountCode, PLATFORM};
+use billing::account::AccountCode;
 use billing::exhaustion::Flame;
-use billing::ledger::Ledger;
-use billing::transfer::{Transfer, TransferKind, TransferRefusal};
+use billing::posting::{Operation, Rail, payment};
+use billing::transfer::TransferRefusal;
 use domain::access::Scope;
 use domain::clock::Timestamp;
-use domain::id::{ChargeId, LeaseId, PartyId, TopUpId, TransferId};
+use domain::id::{PartyId, TopUpId};
 use domain::money::{Currency, Micros, Rate};
 use domain::refusal::Code;
 use store::db::{Ro, Tx};
 use store::ledger::TopUpRecord;
-use store::page::{Page, Paged};
-use store::transaction::TransactionRecord;
 
 use crate::burning::Burning;
 use crate::context::{Answer, Audited, Caller, Cx, Once, PaymentsMode, mutate};
 use crate::error::Error;
+use crate::posting::post;
 
 /// Smallest and largest top-up.
 const TOP_UP_RANGE: std::ops::RangeInclusive<i64> = 1_000_000..=100_000_000_000;
@@ -30,6 +29,12 @@ pub struct WalletView {
     pub held: Micros,
     /// Free to use.
     pub available: Micros,
+    /// Credit that can be used beside it: spent first, never paid out.
+    pub promo: Micros,
+    /// What is owed after disputes.
+    pub receivable: Micros,
+    /// Nothing new can be booked: a dispute is open, or something is owed.
+    pub frozen: bool,
     /// What all live leases cost per hour now, tax included.
     pub burn_per_hour: Micros,
     /// When nothing is left for running leases at this rate.
@@ -51,25 +56,6 @@ pub struct TopUpView {
     pub wallet: WalletView,
 }
 
-/// One movement on an account of the party.
-#[derive(Clone, Debug)]
-pub struct TransactionView {
-    /// `txn_…` or `chg_…`
-    pub id: String,
-    /// When.
-    pub at: Timestamp,
-    /// `sandbox_top_up`, `charge`, …
-    pub kind: &'static str,
-    /// Which account.
-    pub account: &'static str,
-    /// Positive: the account grew.
-    pub amount: Micros,
-    /// What caused it.
-    pub cause: String,
-    /// For people.
-    pub description: String,
-}
-
 /// What one hour at these rates costs, tax included.
 pub(crate) fn per_hour(flames: &[Flame]) -> Result<Micros, Error> {
     let mut sum = Micros::ZERO;
@@ -89,23 +75,28 @@ pub(crate) fn hour_of(rate: Rate, tax_bps: u32) -> Result<Micros, Error> {
     Ok(billing::rating::due(rate, shares, hour)?.renter()?)
 }
 
-async fn view(
-    cx: &Cx,
-    ro: &mut Ro,
-    party: PartyId,
-    (account, now): (Option<&Account>, Timestamp),
-) -> Result<WalletView, Error> {
+async fn view(cx: &Cx, ro: &mut Ro, party: PartyId, now: Timestamp) -> Result<WalletView, Error> {
     let burning = Burning::load(ro, party, now).await?;
+    let key = (AccountCode::RenterWallet, party.uuid());
+    let account = store::ledger::account_of(ro, Currency::Usd, key).await?;
     let (posted, held, available) = match account {
         Some(a) => (a.posted()?, a.held(), a.available()?),
         None => (Micros::ZERO, Micros::ZERO, Micros::ZERO),
     };
+    let key = (AccountCode::DisputeReceivable, party.uuid());
+    let debt = store::ledger::account_of(ro, Currency::Usd, key).await?;
+    let receivable = debt.map_or(Ok(Micros::ZERO), |a| a.worth())?;
+    let promo = store::credit::usable(ro, party, now).await?;
+    let disputed = store::dispute::is_disputed(ro, party).await?;
     Ok(WalletView {
         posted,
         held,
         available,
+        promo,
+        receivable,
+        frozen: disputed || receivable > Micros::ZERO,
         burn_per_hour: per_hour(&burning.flames)?,
-        runs_out_at: burning.runs_out_at(posted, now)?,
+        runs_out_at: burning.runs_out_at(posted.plus(promo)?, now)?,
         payments: cx.policy.payments,
     })
 }
@@ -115,11 +106,7 @@ pub async fn get(cx: &Cx, caller: &Caller) -> Result<WalletView, Error> {
     caller.may(Scope::MoneyRead, None)?;
     let (party, now) = (caller.actor.party, cx.now());
     cx.db
-        .read::<_, Error, _>(async |ro: &mut Ro| {
-            let key = (AccountCode::RenterWallet, party.uuid());
-            let account = store::ledger::account_of(ro, Currency::Usd, key).await?;
-            view(cx, ro, party, (account.as_ref(), now)).await
-        })
+        .read::<_, Error, _>(async |ro: &mut Ro| view(cx, ro, party, now).await)
         .await
 }
 
@@ -144,32 +131,26 @@ pub async fn top_up(
         ));
     }
     let (now, party) = (cx.now(), caller.actor.party);
-    let (id, transfer) = (TopUpId::from_uuid(cx.id()), TransferId::from_uuid(cx.id()));
+    let id = TopUpId::from_uuid(cx.id());
     let once = &once;
     mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
-        let wanted = [
-            (AccountCode::SandboxClearing, PLATFORM),
-            (AccountCode::RenterWallet, party.uuid()),
-        ];
-        let accounts = store::ledger::lock_accounts(tx, Currency::Usd, &wanted).await?;
-        let [clearing, wallet] = accounts.as_slice() else {
-            return Err(Error::Fault("two accounts were locked, others came"));
-        };
-        let booked = Transfer {
-            id: transfer,
-            kind: TransferKind::SandboxTopUp,
-            debit: clearing.id,
-            credit: wallet.id,
-            amount,
+        let operation = Operation {
             cause: id.uuid(),
             at: now,
         };
-        let wallet = wallet.id;
-        let before = Ledger::new(accounts.iter().cloned(), []);
-        let mut after = before.clone();
-        after.transfer(&booked).map_err(refuse)?;
-        store::ledger::save(tx, &before, &after).await?;
-        store::ledger::insert_transfer(tx, &booked, Currency::Usd);
+        let debt = (AccountCode::DisputeReceivable, party.uuid());
+        let owes = store::ledger::account_of(tx, Currency::Usd, debt).await?;
+        let mut wanted = vec![
+            Rail::Sandbox.clearing(),
+            (AccountCode::RenterWallet, party.uuid()),
+        ];
+        wanted.extend(owes.map(|_owes| debt));
+        let posted = post(cx, tx, (Currency::Usd, operation), &wanted, |books| {
+            payment::top_up(books, Rail::Sandbox, party.uuid(), amount)
+        })
+        .await?;
+        let booked = posted.transfers.first();
+        let booked = booked.ok_or(Error::Fault("a top-up without a transfer"))?;
         let record = TopUpRecord {
             id,
             party,
@@ -178,14 +159,14 @@ pub async fn top_up(
             payments: PaymentsMode::Sandbox.as_str(),
             created_at: now,
         };
-        store::ledger::insert_top_up(tx, &record, &booked).await?;
+        store::ledger::insert_top_up(tx, &record, booked).await?;
         let what = Audited {
             action: "wallet.top_up",
             object: id.to_string(),
             reason: "by request",
         };
         store::audit::insert(tx, &cx.audit(caller, now, what)).await?;
-        let wallet = view(cx, tx, party, (after.account(wallet), now)).await?;
+        let wallet = view(cx, tx, party, now).await?;
         Ok(TopUpView {
             id,
             amount,
@@ -199,7 +180,9 @@ pub async fn top_up(
 /// A refusal of the ledger as a client sees it.
 pub(crate) fn refuse(refusal: TransferRefusal) -> Error {
     match refusal {
-        TransferRefusal::ExceedsCredits | TransferRefusal::ExceedsHold => {
+        TransferRefusal::ExceedsCredits
+        | TransferRefusal::ExceedsDebits
+        | TransferRefusal::ExceedsHold => {
             Error::refused(Code::InsufficientFunds, "The wallet does not cover this.")
         }
         TransferRefusal::Overflow => {
@@ -213,54 +196,4 @@ pub(crate) fn refuse(refusal: TransferRefusal) -> Error {
         | TransferRefusal::HoldNotOpen
         | TransferRefusal::HoldOfOther => Error::Fault("the ledger refused a booking of ours"),
     }
-}
-
-fn transaction(record: &TransactionRecord) -> TransactionView {
-    let (id, kind, cause, description) = match record.kind {
-        Some(kind @ TransferKind::SandboxTopUp) => (
-            TransferId::from_uuid(record.id).to_string(),
-            kind.as_str(),
-            TopUpId::from_uuid(record.cause).to_string(),
-            "top-up with play money (sandbox)".to_owned(),
-        ),
-        None => {
-            let lease = LeaseId::from_uuid(record.cause).to_string();
-            let text = format!("settlement of {lease}");
-            (
-                ChargeId::from_uuid(record.id).to_string(),
-                "charge",
-                lease,
-                text,
-            )
-        }
-    };
-    TransactionView {
-        id,
-        at: record.at,
-        kind,
-        account: record.account.as_str(),
-        amount: record.amount,
-        cause,
-        description,
-    }
-}
-
-/// Everything that moved on the party's accounts, newest first.
-pub async fn transactions(
-    cx: &Cx,
-    caller: &Caller,
-    page: Page,
-) -> Result<Paged<TransactionView>, Error> {
-    caller.may(Scope::MoneyRead, None)?;
-    let party = caller.actor.party;
-    let found = cx
-        .db
-        .read::<_, Error, _>(async |ro: &mut Ro| {
-            Ok(store::transaction::list(ro, party, page).await?)
-        })
-        .await?;
-    Ok(Paged {
-        rows: found.rows.iter().map(transaction).collect(),
-        next: found.next,
-    })
 }

@@ -9,7 +9,7 @@ use domain::clock::Timestamp;
 use domain::id::{HoldId, LeaseId};
 use domain::money::Micros;
 
-use crate::account::{Account, AccountId};
+use crate::account::{Account, AccountId, Guard};
 use crate::charge::Charge;
 use crate::hold::{Hold, HoldState};
 use crate::transfer::{Transfer, TransferRefusal};
@@ -189,6 +189,41 @@ impl Ledger {
         self.release(id, HoldState::Expired)
     }
 
+    /// Announces a two-phase transfer on both sides.
+    pub(crate) fn announce(
+        &mut self,
+        debit: AccountId,
+        credit: AccountId,
+        amount: Micros,
+    ) -> Result<(), TransferRefusal> {
+        if amount <= Micros::ZERO {
+            return Err(TransferRefusal::AmountNotPositive);
+        }
+        if debit == credit {
+            return Err(TransferRefusal::SameAccount);
+        }
+        self.same_currency(&[debit, credit])?;
+        let from = self.pending(debit, amount)?;
+        let mut to = self.get(credit)?.clone();
+        to.credits_pending = to.credits_pending.plus(amount)?;
+        self.put([from, to]);
+        Ok(())
+    }
+
+    /// Takes the announcement of a two-phase transfer back.
+    pub(crate) fn withdraw(
+        &mut self,
+        debit: AccountId,
+        credit: AccountId,
+        amount: Micros,
+    ) -> Result<(), TransferRefusal> {
+        let (mut from, mut to) = (self.get(debit)?.clone(), self.get(credit)?.clone());
+        from.debits_pending = from.debits_pending.minus(amount)?;
+        to.credits_pending = to.credits_pending.minus(amount)?;
+        self.put([from, to]);
+        Ok(())
+    }
+
     fn release(&mut self, id: HoldId, state: HoldState) -> Result<(), TransferRefusal> {
         let mut hold = self.open(id)?.clone();
         let mut account = self.get(hold.account)?.clone();
@@ -238,6 +273,9 @@ impl Ledger {
 
     fn credited(&self, id: AccountId, amount: Micros) -> Result<Account, TransferRefusal> {
         let mut account = self.get(id)?.clone();
+        if account.code.guard() == Guard::Owed && amount > account.worth()? {
+            return Err(TransferRefusal::ExceedsDebits);
+        }
         account.credits = account.credits.plus(amount)?;
         Ok(account)
     }

@@ -26,6 +26,8 @@ pub mod invoice;
 pub mod ledger;
 pub mod meter;
 pub mod month;
+pub mod pending;
+pub mod posting;
 pub mod rating;
 pub mod segment;
 pub mod sheet;

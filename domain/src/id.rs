@@ -134,6 +134,16 @@ ids! {
     InvoiceId = "inv";
     /// A budget.
     BudgetId = "bud";
+    /// Credit from the market to a renter.
+    CreditId = "crd";
+    /// A change of an account by a person of the operator.
+    AdjustmentId = "adj";
+    /// Earnings that became payable.
+    MaturingId = "mat";
+    /// Money to a provider's bank.
+    PayoutId = "pay";
+    /// A disputed card payment.
+    DisputeId = "dsp";
 }
 
 #[cfg(test)]

@@ -112,6 +112,14 @@ codes! {
     NothingToInvoice = "nothing_to_invoice", Conflict, "There is nothing to invoice";
     /// More than is left of the invoice, or a movement that has its note.
     CreditConflict = "credit_conflict", Conflict, "This cannot be credited";
+    /// A dispute is open, or a debt of one is not paid.
+    WalletFrozen = "wallet_frozen", Conflict, "The wallet is frozen";
+    /// Nothing is due.
+    NothingDue = "nothing_due", Conflict, "There is nothing to move";
+    /// The adjustment was decided, or its time is over.
+    AdjustmentState = "adjustment_state", Conflict, "The adjustment has been decided or has expired";
+    /// Who proposed cannot approve.
+    FourEyes = "four_eyes", Conflict, "Another person must approve this";
     /// The object changed since it was read.
     StaleVersion = "stale_version", Stale, "The object has changed since it was read";
     /// The body is too large.

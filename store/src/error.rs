@@ -38,13 +38,23 @@ pub enum Constraint {
     InvoiceCreditInOrder,
     /// The movement belongs to another credit note.
     InvoiceTransferOnce,
+    /// Who proposed an adjustment cannot approve it.
+    AdjustmentFourEyes,
+    /// An adjustment needs a reason.
+    AdjustmentReason,
+    /// A credit needs a reason.
+    CreditReason,
+    /// More of a credit than there is.
+    CreditWithin,
+    /// Earnings up to that instant have matured before.
+    MaturingOnce,
     /// Another one, by name.
     Other(String),
 }
 
 impl Constraint {
     /// Names in the schema and what they mean.
-    pub const NAMED: [(&'static str, Self); 16] = [
+    pub const NAMED: [(&'static str, Self); 21] = [
         ("lease_gpu_once", Self::LeaseGpuOnce),
         ("offer_live_once", Self::OfferLiveOnce),
         ("lease_quote_id_key", Self::QuoteUsed),
@@ -61,6 +71,11 @@ impl Constraint {
         ("invoice_month_once", Self::InvoiceMonthOnce),
         ("invoice_credit_in_order", Self::InvoiceCreditInOrder),
         ("invoice_transfer_id_key", Self::InvoiceTransferOnce),
+        ("adjustment_four_eyes", Self::AdjustmentFourEyes),
+        ("adjustment_reason", Self::AdjustmentReason),
+        ("credit_reason", Self::CreditReason),
+        ("credit_within", Self::CreditWithin),
+        ("maturing_once", Self::MaturingOnce),
     ];
 
     fn named(name: &str) -> Self {

@@ -3,6 +3,7 @@
 //! Invariants: functions that change something take a [`db::Tx`]; what must never happen is a
 //! constraint in `migrations`, reported as [`error::Error::Conflict`].
 
+pub mod adjustment;
 pub mod api_key;
 pub mod audit;
 mod batch;
@@ -10,7 +11,9 @@ pub mod billing_profile;
 pub mod budget;
 pub mod charge;
 mod convert;
+pub mod credit;
 pub mod db;
+pub mod dispute;
 pub mod enrollment;
 pub mod error;
 pub mod event;
@@ -23,11 +26,13 @@ pub mod lease;
 pub mod lease_event;
 pub mod ledger;
 pub mod machine;
+pub mod maturing;
 pub mod meter;
 pub mod offer;
 pub mod outbox;
 pub mod page;
 pub mod party;
+pub mod payout;
 pub mod prove;
 pub mod quote;
 mod schema;

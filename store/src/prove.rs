@@ -11,6 +11,7 @@ use crate::db::Ro;
 use crate::error::Error;
 
 mod chain;
+mod money;
 
 /// One invariant and what violates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,11 +62,20 @@ const INVARIANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "I4",
-        "what an account has set aside is the sum of its open holds",
+        "what an account has set aside is the sum of its open holds and proposed debits",
         "SELECT a.id::text AS example FROM account a LEFT JOIN (
             SELECT account, sum(amount - posted) AS left_over FROM hold WHERE state = 'open' GROUP BY account) h
-            ON h.account = a.id
-         WHERE a.debits_pending <> coalesce(h.left_over, 0)",
+            ON h.account = a.id LEFT JOIN (
+            SELECT party_id, ledger, account, sum(amount) AS proposed FROM adjustment
+             WHERE state = 'proposed' AND direction = 'debit' GROUP BY 1, 2, 3) d
+            ON d.party_id = a.owner AND d.ledger = a.ledger AND d.account = a.code
+         WHERE a.debits_pending <> coalesce(h.left_over, 0) + coalesce(d.proposed, 0)
+         UNION ALL
+         SELECT a.id::text FROM account a LEFT JOIN (
+            SELECT ledger, bearer, sum(amount) AS proposed FROM adjustment
+             WHERE state = 'proposed' AND direction = 'debit' GROUP BY 1, 2) d
+            ON d.ledger = a.ledger AND d.bearer = a.code AND a.owner = '00000000-0000-0000-0000-000000000000'
+         WHERE a.credits_pending <> coalesce(d.proposed, 0)",
     ),
     (
         "I5",
@@ -231,7 +241,7 @@ const INVARIANTS: &[(&str, &str, &str)] = &[
 /// Checks every invariant over one snapshot.
 pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
     let mut rows = Vec::new();
-    for &(id, statement, query) in INVARIANTS {
+    for &(id, statement, query) in INVARIANTS.iter().chain(money::MONEY) {
         let counted = format!(
             "SELECT example, count(*) OVER () AS violations FROM ({query}) broken LIMIT 10"
         );

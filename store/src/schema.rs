@@ -17,6 +17,27 @@ diesel::table! {
 }
 
 diesel::table! {
+    adjustment (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        ledger -> Integer,
+        direction -> Text,
+        account -> SmallInt,
+        bearer -> SmallInt,
+        amount -> BigInt,
+        reason -> Text,
+        needs_approval -> Bool,
+        state -> Text,
+        proposed_by -> Uuid,
+        proposed_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        decided_by -> Nullable<Uuid>,
+        decided_at -> Nullable<Timestamptz>,
+        decision_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     api_key (id) {
         id -> Uuid,
         party_id -> Uuid,
@@ -135,6 +156,48 @@ diesel::table! {
         at -> Timestamptz,
         batch -> Nullable<BigInt>,
         segment -> BigInt,
+    }
+}
+
+diesel::table! {
+    credit (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        kind -> Text,
+        ledger -> Integer,
+        amount -> BigInt,
+        remaining -> BigInt,
+        reason -> Text,
+        lease_id -> Nullable<Uuid>,
+        expires_at -> Nullable<Timestamptz>,
+        granted_by -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    credit_use (id) {
+        id -> Uuid,
+        credit_id -> Uuid,
+        kind -> Text,
+        hold_id -> Nullable<Uuid>,
+        amount -> BigInt,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    dispute (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        ledger -> Integer,
+        payments -> Text,
+        taken -> BigInt,
+        owed -> BigInt,
+        reason -> Text,
+        state -> Text,
+        opened_at -> Timestamptz,
+        decided_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -357,6 +420,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    maturing (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        ledger -> Integer,
+        through -> Timestamptz,
+        amount -> BigInt,
+        reserve -> BigInt,
+        reserve_due_at -> Timestamptz,
+        reserve_released_at -> Nullable<Timestamptz>,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     membership (user_id, party_id) {
         user_id -> Uuid,
         party_id -> Uuid,
@@ -455,6 +532,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    payout (id) {
+        id -> Uuid,
+        party_id -> Uuid,
+        ledger -> Integer,
+        amount -> BigInt,
+        payments -> Text,
+        state -> Text,
+        state_reason -> Text,
+        requested_at -> Timestamptz,
+        state_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     quote (id) {
         id -> Uuid,
         party_id -> Uuid,
@@ -533,6 +624,7 @@ diesel::joinable!(lease_event -> lease (lease_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
     account,
+    adjustment,
     api_key,
     app_user,
     audit_event,
@@ -541,6 +633,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     budget,
     budget_alert,
     charge,
+    credit,
+    credit_use,
+    dispute,
     enrollment,
     gpu,
     gpu_model,
@@ -554,6 +649,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     lease_gpu,
     ledger_day,
     machine,
+    maturing,
     membership,
     meter,
     meter_segment,
@@ -561,6 +657,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     outbox,
     party,
     party_event,
+    payout,
     quote,
     top_up,
     transfer,

@@ -51,12 +51,15 @@ struct Row {
 }
 
 const LIST: &str = "
-WITH own AS (SELECT id, code FROM account WHERE owner = $1)
-SELECT * FROM (
-    SELECT t.id, t.at, t.kind, own.code, -t.amount AS amount, t.cause
+WITH own AS (SELECT id, code, CASE WHEN code IN (120, 130) THEN -1 ELSE 1 END AS side
+               FROM account WHERE owner = $1)
+SELECT id, at, kind, code, amount, coalesce(
+           (SELECT u.credit_id FROM credit_use u WHERE u.id = moved.cause AND moved.kind BETWEEN 21 AND 23),
+           cause) AS cause FROM (
+    SELECT t.id, t.at, t.kind, own.code, -t.amount * own.side AS amount, t.cause
       FROM transfer t JOIN own ON own.id = t.debit
     UNION ALL
-    SELECT t.id, t.at, t.kind, own.code, t.amount, t.cause
+    SELECT t.id, t.at, t.kind, own.code, t.amount * own.side, t.cause
       FROM transfer t JOIN own ON own.id = t.credit
     UNION ALL
     SELECT c.id, c.at, NULL::smallint, own.code, -(c.gross + c.tax), c.lease_id

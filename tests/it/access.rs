@@ -44,6 +44,17 @@ fn body(path: &str) -> Value {
         "/v1/leases/{id}/actions" => json!({"type": "stop"}),
         "/v1/machines/{id}/actions" => json!({"type": "unlist"}),
         "/v1/wallet/top-ups" => json!({"amount": {"amount": "1", "currency": "USD"}}),
+        "/v1/payouts" => json!({}),
+        "/v1/admin/credits" => json!({
+            "type": "goodwill", "party_id": "pty_00000000000000000000000000", "reason": "test",
+            "amount": {"amount": "1", "currency": "USD"},
+        }),
+        "/v1/admin/adjustments" => json!({
+            "party_id": "pty_00000000000000000000000000", "direction": "credit", "reason": "test",
+            "account": "renter_wallet", "borne_by": "suspense",
+            "amount": {"amount": "1", "currency": "USD"},
+        }),
+        "/v1/admin/adjustments/{id}/actions" => json!({"type": "approve"}),
         "/v1/machines/enrollment-tokens" => json!({"machine_name": "m"}),
         "/v1/invoices" => json!({"month": "2020-01"}),
         "/v1/admin/invoices/{id}/credit-notes" => {
@@ -109,6 +120,8 @@ async fn foreign_objects_do_not_exist() {
         // Nothing was charged yet; a real invoice is asked for in `invoice.rs`.
         ("/v1/invoices/", "inv_00000000000000000000000000"),
         ("/v1/admin/", "inv_00000000000000000000000000"),
+        ("/v1/payouts/", "pay_00000000000000000000000000"),
+        ("/v1/admin/adjustments/", "adj_00000000000000000000000000"),
     ];
     let mut walked = 0;
     for (method, path) in protected(&document())
@@ -133,10 +146,17 @@ async fn foreign_objects_do_not_exist() {
     let stolen = stranger.post("/v1/leases", &lease_of(&quote, &[])).await;
     assert_eq!(stolen.problem(404), "not_found");
     // The operator's pages do not exist for others.
-    assert_eq!(
-        renter.get("/v1/admin/ledger-proof").await.problem(404),
-        "not_found"
-    );
+    let mut pages = 0;
+    for (method, path) in protected(&document()) {
+        if path.starts_with("/v1/admin/") {
+            let there = filled(&path, "adj_00000000000000000000000000");
+            let request = renter.request(method.clone(), &there).json(&body(&path));
+            let reply = renter.send(request).await;
+            assert_eq!(reply.problem(404), "not_found", "{method} {path}");
+            pages += 1;
+        }
+    }
+    assert!(pages >= 7, "{pages} pages");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,5 +10,6 @@ mod house;
 mod invoice;
 mod kill;
 mod ledger;
+mod posting;
 mod pricing;
 mod race;

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod client;
 pub mod database;
+pub mod inside;
 pub mod market;
 pub mod node;
 pub mod process;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use app::context::{Cx, PaymentsMode, Policy, Settings, Signer, Wake};
+use app::context::{Cx, PaymentsMode, PayoutPolicy, Policy, Settings, Signer, Wake};
 use billing::invoice::Identity;
 use billing::statement::{StatementBody, StatementFault};
 use billing::tax_rule::TaxTable;
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
 use domain::id::MachineId;
+use domain::money::Micros;
 use uuid::Uuid;
 
 use crate::market::Market;
@@ -22,6 +23,11 @@ impl StandingClock {
     /// Stands at `at`.
     pub fn at(at: Timestamp) -> Self {
         Self(Arc::new(AtomicI64::new(at.micros())))
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, span: Span) {
+        self.0.fetch_add(span.micros(), Ordering::Relaxed);
     }
 
     /// Puts it somewhere else.
@@ -80,9 +86,15 @@ pub fn operator() -> Identity {
 
 /// A node on the market's database.
 pub fn node(market: &Market, clock: &StandingClock, tax: TaxTable) -> Cx {
+    context(&market.database.url, Box::new(clock.clone()), tax)
+}
+
+/// Use-cases on the database at `url`: earnings mature after a week, a tenth is kept back for a
+/// month.
+pub fn context(url: &str, clock: Box<dyn Clock>, tax: TaxTable) -> Cx {
     Cx::new(Settings {
-        db: store::Db::connect(&market.database.url, 8).unwrap(),
-        clock: Box::new(clock.clone()),
+        db: store::Db::connect(url, 8).unwrap(),
+        clock,
         ids: Box::new(Fresh),
         policy: Policy {
             fee_bps: 500,
@@ -94,6 +106,13 @@ pub fn node(market: &Market, clock: &StandingClock, tax: TaxTable) -> Cx {
             enrollment_ttl: Span::from_hours(1),
             heartbeat: Span::from_secs(10),
             settle_every: Span::from_mins(10),
+            payouts: PayoutPolicy {
+                maturing: Span::from_hours(168),
+                reserve_bps: 1_000,
+                reserve_kept: Span::from_hours(720),
+                least: Micros::new(1_000_000),
+            },
+            approval_above: Micros::new(100_000_000),
         },
         catalogue: Catalogue::embedded().unwrap(),
         signer: Box::new(Unsigned),

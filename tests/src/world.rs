@@ -1,8 +1,6 @@
 //! The use-cases over a real database, with a clock that the test moves: days pass in seconds.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use app::context::{PaymentsMode, Policy};
 use app::context::{Settings, Signer, Wake};
@@ -11,17 +9,16 @@ use app::link::{ReportIn, Seen, SeenLease, report};
 use app::quote::{QuoteAsk, QuoteView};
 use app::reconcile::STEPS;
 use app::{Caller, Cx, Once};
+use billing::tax_rule::TaxTable;
 use domain::access::{Actor, Scope};
 use domain::audit::ActorRef;
-use domain::clock::{Clock, IdSource, Span, Timestamp};
-use domain::gpu::Catalogue;
+use domain::clock::{Span, Timestamp};
 use domain::id::{GpuId, LeaseId, MachineId, OfferId, PartyId, QuoteId, UserId};
 use domain::lease::LeaseState;
 use domain::machine::MachineState;
 use domain::money::{Currency, Micros};
 use domain::party::Role;
 use matching::offer::OfferTerms;
-use store::Db;
 use store::db::{Ro, Tx};
 use store::enrollment::EnrollmentRecord;
 use store::error::Error;
@@ -29,56 +26,12 @@ use store::lease::{ContainerRef, LeaseRecord, Workload};
 use store::machine::{MachineFacts, MachineRecord, NewGpu};
 use store::offer::OfferRecord;
 use store::party::NewUser;
-use uuid::Uuid;
 
 use crate::database::TestDatabase;
+use crate::node::{StandingClock, context};
 
 /// 2026-06-01T00:00:00Z.
 const BEGIN: i64 = 1_780_272_000_000_000;
-
-struct Moved(Arc<AtomicI64>);
-
-impl Clock for Moved {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// Ids in the order of their making.
-struct Counted(AtomicU64);
-
-impl IdSource for Counted {
-    fn next(&self) -> Uuid {
-        let n = self.0.fetch_add(1, Ordering::SeqCst);
-        Uuid::from_u128((u128::from(n) << 64) | 0x7000_8000_0000_0000_0000)
-    }
-}
-
-struct Unsigned;
-
-impl Signer for Unsigned {
-    fn sign(&self, _bytes: &[u8]) -> [u8; 64] {
-        [0; 64]
-    }
-
-    fn public_key(&self) -> [u8; 32] {
-        [0; 32]
-    }
-
-    fn sign_statement(
-        &self,
-        _body: billing::statement::StatementBody,
-    ) -> Result<Vec<u8>, billing::statement::StatementFault> {
-        Ok(Vec::new())
-    }
-}
-
-struct Asleep;
-
-impl Wake for Asleep {
-    fn machine(&self, _id: MachineId) {}
-    fn reconcile(&self) {}
-}
 
 /// A machine whose agent does what it is told at once.
 #[derive(Debug)]
@@ -99,7 +52,7 @@ pub struct World {
     pub cx: Cx,
     /// Its database.
     pub database: TestDatabase,
-    now: Arc<AtomicI64>,
+    clock: StandingClock,
     /// Its machines.
     pub hosts: Vec<Host>,
 }
@@ -117,35 +70,16 @@ impl World {
     /// An empty market.
     pub async fn create() -> Self {
         let database = TestDatabase::create().await;
-        let now = Arc::new(AtomicI64::new(BEGIN));
-        let cx = Cx::new(Settings {
-            db: Db::connect(&database.url, 8).unwrap(),
-            clock: Box::new(Moved(Arc::clone(&now))),
-            ids: Box::new(Counted(AtomicU64::new(1))),
-            policy: Policy {
-                fee_bps: 500,
-                tax: billing::tax_rule::TaxTable::flat(1_900),
-                operator: billing::invoice::Identity {
-                    name: "Market".to_owned(),
-                    address: Vec::new(),
-                    country: None,
-                    vat_id: None,
-                },
-                payments: PaymentsMode::Sandbox,
-                allow_simulated: true,
-                quote_ttl: Span::from_secs(120),
-                enrollment_ttl: Span::from_hours(24),
-                heartbeat: Span::from_secs(10),
-                settle_every: Span::from_mins(10),
-            },
-            catalogue: Catalogue::embedded().unwrap(),
-            signer: Box::new(Unsigned),
-            wake: Box::new(Asleep),
-        });
+        let clock = StandingClock::at(Timestamp::from_micros(BEGIN));
+        let cx = context(
+            &database.url,
+            Box::new(clock.clone()),
+            TaxTable::flat(1_900),
+        );
         Self {
             cx,
             database,
-            now,
+            clock,
             hosts: Vec::new(),
         }
     }
@@ -350,7 +284,7 @@ impl World {
 
     /// One round after `step`.
     pub async fn step(&mut self, step: Span) {
-        self.now.fetch_add(step.micros(), Ordering::SeqCst);
+        self.clock.pass(step);
         for host in &mut self.hosts {
             host.mono_ms += step.millis();
         }

@@ -3,9 +3,11 @@
 //! Invariants: requests refuse unknown fields; money is a decimal string with its currency; units
 //! stand in names; times are RFC 3339 in UTC; ids are texts with a typed prefix.
 
+pub mod adjustment;
 pub mod agent;
 pub mod api_key;
 pub mod budget;
+pub mod credit;
 pub mod event;
 pub mod gpu;
 pub mod invoice;
@@ -14,6 +16,7 @@ pub mod machine;
 pub mod money;
 pub mod offer;
 pub mod page;
+pub mod payout;
 pub mod problem;
 pub mod quote;
 pub mod session;

@@ -14,9 +14,15 @@ pub struct Wallet {
     pub held: Money,
     /// Free to use.
     pub available: Money,
+    /// Credit beside it, e.g. promotional: leases use it first; it is never paid out.
+    pub promo: Money,
+    /// What is owed after disputed payments; the next top-up pays it first.
+    pub receivable: Money,
+    /// Nothing new can be booked: a dispute is open, or something is owed.
+    pub frozen: bool,
     /// What all live leases cost per hour now, tax included.
     pub burn_rate: Rate,
-    /// When `posted` is used up at this rate; absent if nothing runs.
+    /// When `posted` and `promo` are used up at this rate; absent if nothing runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(format = "date-time")]
     pub runs_out_at: Option<String>,
@@ -58,13 +64,13 @@ pub struct Transaction {
     /// When.
     #[schema(format = "date-time")]
     pub at: String,
-    /// `top_up`, `charge`, …
+    /// `sandbox_top_up`, `charge`, `matured`, …: see `docs/ledger.md`.
     pub kind: String,
-    /// `renter_wallet` or `provider_earned`.
+    /// `renter_wallet`, `provider_earned`, …
     pub account: String,
     /// Positive: the account grew.
     pub amount: Money,
-    /// `lse_…` or `top_…` that caused it.
+    /// What caused it: `lse_…`, `top_…`, `crd_…`, `adj_…`, `mat_…`, `pay_…`, …
     pub cause: String,
     /// For people.
     pub description: String,
@@ -82,8 +88,22 @@ pub struct Earnings {
     pub gross: Money,
     /// The platform's fee, ever.
     pub fee: Money,
-    /// Net, booked in the ledger.
+    /// Net, booked in the ledger, ever.
     pub net: Money,
+    /// Tax that renters paid on top, ever; it goes to the authority.
+    pub tax: Money,
+    /// Of the net: still inside the maturing period.
+    pub maturing: Money,
+    /// Of the net: kept back for a while after it matured.
+    pub reserve: Money,
+    /// Of the net: may be paid out now.
+    pub payable: Money,
+    /// Of the net: on its way to the bank.
+    pub in_flight: Money,
+    /// Of the net: paid out, without what the bank sent back.
+    pub paid: Money,
+    /// What the provider owes: taken back after it was paid out.
+    pub receivable: Money,
     /// Net of proven seconds that are not booked yet.
     pub pending: Money,
     /// What live leases earn per hour now, net.

@@ -18,8 +18,8 @@ mod finish;
 
 use super::fault::Fault;
 use super::{
-    agent, api_key, budget, gpu, invoice, lease, machine, offer, prove, quote, session, usage,
-    wallet,
+    adjustment, agent, api_key, budget, credit, gpu, invoice, lease, machine, offer, payout, prove,
+    quote, session, usage, wallet,
 };
 
 /// What every operation may answer instead.
@@ -145,7 +145,16 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(agent::enroll_machine)
         .service(agent::connect_agent)
         .service(prove::prove_ledger)
-        .service(invoice::create_credit_note);
+        .service(invoice::create_credit_note)
+        .service(payout::create_payout)
+        .service(payout::list_payouts)
+        .service(payout::get_payout)
+        .service(credit::grant_credit)
+        .service(credit::list_credits)
+        .service(adjustment::propose_adjustment)
+        .service(adjustment::list_adjustments)
+        .service(adjustment::get_adjustment)
+        .service(adjustment::decide_adjustment);
 }
 
 /// The document, made from the real handlers.

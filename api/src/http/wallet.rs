@@ -76,10 +76,9 @@ pub(crate) async fn list_transactions(
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Fault> {
     let found =
-        app::wallet::transactions(&shared.cx, &auth.0, page::page("transactions", &query.0)?)
-            .await?;
+        app::transaction::list(&shared.cx, &auth.0, page::page("transactions", &query.0)?).await?;
     let next_cursor = found.next.map(|id| page::encode("transactions", id));
-    let one = |t: &app::wallet::TransactionView| Transaction {
+    let one = |t: &app::transaction::TransactionView| Transaction {
         id: t.id.clone(),
         at: to_text(t.at),
         kind: t.kind.to_owned(),
@@ -109,6 +108,13 @@ pub(crate) async fn get_earnings(shared: Data<Shared>, auth: Auth) -> Result<Htt
         gross: Money::usd(v.gross),
         fee: Money::usd(v.fee),
         net: Money::usd(v.net),
+        tax: Money::usd(v.tax),
+        maturing: Money::usd(v.maturing),
+        reserve: Money::usd(v.reserve),
+        payable: Money::usd(v.payable),
+        in_flight: Money::usd(v.in_flight),
+        paid: Money::usd(v.paid),
+        receivable: Money::usd(v.receivable),
         pending: Money::usd(v.pending),
         earning_rate: Rate::usd(v.rate_per_hour, Per::Hour),
         live_leases: v.live_leases,

@@ -6,6 +6,7 @@ use domain::access::Scope;
 use domain::clock::Timestamp;
 use domain::id::LeaseId;
 use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::money::Micros;
 use domain::refusal::Code;
 use matching::score::pick;
 use store::db::Tx;
@@ -18,7 +19,6 @@ use super::{LeaseAct, LeaseView, own, view};
 use crate::budget::Gate;
 use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
 use crate::error::Error;
-use crate::wallet::refuse;
 
 /// Acts on a lease. The renter's billing ends at the second of a stop or end request, whatever the
 /// machine does. A repeated request changes nothing.
@@ -60,7 +60,7 @@ pub async fn act(
             };
             let gate = Gate::load(tx, &[lease.party], now).await?;
             gate.check(lease.party, spender)?;
-            prepare_resume(tx, (&mut lease, &mut money), now).await?;
+            prepare_resume(cx, tx, (&mut lease, &mut money), now).await?;
         }
         apply(cx, tx, (&mut lease, &mut money), &cause).await?;
         let what = Audited {
@@ -90,6 +90,7 @@ fn gpus_gone() -> Error {
 
 /// Takes GPUs and money for another start. A stop gave the GPUs back, so they may be gone.
 async fn prepare_resume(
+    cx: &Cx,
     tx: &mut Tx,
     (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
     now: Timestamp,
@@ -121,27 +122,21 @@ async fn prepare_resume(
     let picked = pick(&slots.collect::<Vec<_>>(), lease.terms.gpu_count).ok_or_else(gpus_gone)?;
     let taken: Vec<_> = picked.into_iter().map(|gpu| (lease.id, gpu)).collect();
     store::lease::take_gpus(tx, &taken, now).await?;
+    crate::dispute::refuse_frozen(tx, lease.party).await?;
     let burn = burn(lease)?;
-    money
-        .change_hold(tx, lease, |book, hold| {
-            let wallet = book
-                .account(hold.account)
-                .ok_or(Error::Fault("a hold without its wallet"))?;
-            let free = wallet.available()?.plus(hold.remaining())?;
-            let wanted = size(burn, free)?.map_err(|least| {
-                Error::refused(
-                    Code::InsufficientFunds,
-                    format!("Resuming needs {least} USD; {free} USD are there."),
-                )
-                .suggesting("Top up with POST /v1/wallet/top-ups.")
-            })?;
-            let more = wanted.amount.minus(hold.remaining())?;
-            if more > domain::money::Micros::ZERO {
-                book.raise_hold(hold.id, more).map_err(refuse)?;
-            }
-            Ok(())
-        })
-        .await?;
+    let left = money.remaining();
+    let wanted = |available: Micros| {
+        let free = available.plus(left)?;
+        let sized = size(burn, free)?.map_err(|least| {
+            Error::refused(
+                Code::InsufficientFunds,
+                format!("Resuming needs {least} USD; {free} USD are there."),
+            )
+            .suggesting("Top up with POST /v1/wallet/top-ups.")
+        })?;
+        Ok(sized.amount.minus(left)?.max(Micros::ZERO))
+    };
+    money.raise_hold(cx, tx, (lease, now), wanted).await?;
     lease.start_no = lease.start_no.saturating_add(1);
     lease.progress = 0;
     Ok(())

@@ -81,7 +81,7 @@ pub(crate) async fn apply(
             money.compute = money.compute.finished();
             money.storage = money.storage.finished();
             money.save_meters(tx).await?;
-            money.close_hold(tx, lease).await?;
+            money.close_hold(cx, tx, (lease, now)).await?;
         }
         LeaseState::Placing
         | LeaseState::Interrupting

@@ -62,7 +62,8 @@ impl LeaseMoney {
         })
     }
 
-    fn remaining(&self) -> Micros {
+    /// What the hold can still pay.
+    pub(crate) fn remaining(&self) -> Micros {
         self.hold.as_ref().map_or(Micros::ZERO, Hold::remaining)
     }
 
@@ -271,17 +272,43 @@ impl LeaseMoney {
         Ok(())
     }
 
-    /// Releases what is left of the hold.
+    /// Sets more aside: what `wanted` says of money and credit that are there, credit first.
+    pub(crate) async fn raise_hold(
+        &mut self,
+        cx: &Cx,
+        tx: &mut Tx,
+        (lease, now): (&LeaseRecord, Timestamp),
+        wanted: impl Fn(Micros) -> Result<Micros, Error> + Send + Sync,
+    ) -> Result<(), Error> {
+        let Some(hold) = self.hold.as_ref().map(|h| h.id) else {
+            return Ok(());
+        };
+        let whose = (lease.party, lease.terms.currency);
+        let more = crate::credit::raise_by(cx, tx, whose, (hold, now), wanted).await?;
+        if more <= Micros::ZERO {
+            return Ok(());
+        }
+        self.change_hold(tx, lease, |book, hold| {
+            book.raise_hold(hold.id, more).map_err(refuse)
+        })
+        .await
+    }
+
+    /// Releases what is left of the hold: credit that no charge has used goes back to credit.
     pub(crate) async fn close_hold(
         &mut self,
+        cx: &Cx,
         tx: &mut Tx,
-        lease: &LeaseRecord,
+        (lease, now): (&LeaseRecord, Timestamp),
     ) -> Result<(), Error> {
         self.change_hold(tx, lease, |book, hold| {
             book.close_hold(hold.id).map_err(refuse)
         })
         .await?;
-        self.hold = None;
+        if let Some(hold) = self.hold.take() {
+            let whose = (lease.party, lease.terms.currency);
+            crate::credit::give_back(cx, tx, whose, (&hold, now)).await?;
+        }
         Ok(())
     }
 }

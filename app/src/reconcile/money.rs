@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::event::{Told, tell};
 use crate::lease::change::{Cause, apply};
 use crate::lease::money::LeaseMoney;
-use crate::wallet::refuse;
 
 /// Settles leases whose last settlement is old.
 pub async fn settle(cx: &Cx) -> Result<usize, Error> {
@@ -160,37 +159,16 @@ fn left(money: &LeaseMoney) -> Result<Micros, Error> {
     Ok(hold.minus(open)?)
 }
 
-async fn available(tx: &mut Tx, lease: &LeaseRecord) -> Result<Micros, Error> {
+/// Money and credit that holds can be raised from.
+async fn available(tx: &mut Tx, lease: &LeaseRecord, now: Timestamp) -> Result<Micros, Error> {
     let key = (
         billing::account::AccountCode::RenterWallet,
         lease.party.uuid(),
     );
     let wallet = store::ledger::account_of(tx, lease.terms.currency, key).await?;
-    Ok(wallet
-        .map(|a| a.available())
-        .transpose()?
-        .unwrap_or(Micros::ZERO))
-}
-
-async fn raise(
-    tx: &mut Tx,
-    (lease, money): (&LeaseRecord, &mut LeaseMoney),
-    wanted: Micros,
-) -> Result<(), Error> {
-    money
-        .change_hold(tx, lease, |book, hold| {
-            // The wallet is locked now: somebody else may have taken some of it.
-            let wallet = book
-                .account(hold.account)
-                .ok_or(Error::Fault("a hold without its wallet"))?;
-            let more = wanted.min(wallet.available()?);
-            if more > Micros::ZERO {
-                book.raise_hold(hold.id, more).map_err(refuse)
-            } else {
-                Ok(())
-            }
-        })
-        .await
+    let money = wallet.map_or(Ok(Micros::ZERO), |a| a.available())?;
+    let credit = store::credit::usable(tx, lease.party, now).await?;
+    Ok(money.plus(credit)?)
 }
 
 /// The party's running lease that is stopped first when money is short.
@@ -213,12 +191,14 @@ async fn running(
     now: Timestamp,
 ) -> Result<Seen, Error> {
     let burn = money.burn(lease)?;
-    let free = available(tx, lease).await?;
+    let free = available(tx, lease, now).await?;
     let looked = match renew(burn, left(money)?, free)? {
         Renewal::Enough => Looked::Nothing,
         Renewal::Raise(more) => {
             money.settle(cx, tx, lease, now).await?;
-            raise(tx, (lease, money), more).await?;
+            money
+                .raise_hold(cx, tx, (lease, now), |there| Ok(more.min(there)))
+                .await?;
             Looked::Changed
         }
         Renewal::Stop => {
@@ -256,10 +236,12 @@ async fn stopped(
     let mut looked = Looked::Nothing;
     if !free_disk {
         let missing = money.retention()?.minus(left(money)?)?.max(Micros::ZERO);
-        let more = missing.min(available(tx, lease).await?);
+        let more = missing.min(available(tx, lease, now).await?);
         if more > Micros::ZERO {
             money.settle(cx, tx, lease, now).await?;
-            raise(tx, (lease, money), more).await?;
+            money
+                .raise_hold(cx, tx, (lease, now), |there| Ok(more.min(there)))
+                .await?;
             looked = Looked::Changed;
         }
     }

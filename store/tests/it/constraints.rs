@@ -247,3 +247,35 @@ async fn a_gpu_of_an_unknown_model_is_a_named_conflict() {
     });
     refused(claim.await, Constraint::Other("gpu_model_fkey".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_proposes_does_not_approve_and_nothing_is_without_a_reason() {
+    use billing::posting::adjustment::Direction;
+    use store::adjustment::{AdjustmentRecord, AdjustmentState, DecisionRecord, save};
+    let (base, world) = World::fresh().await;
+    let proposed = AdjustmentRecord {
+        needs_approval: true,
+        ..crate::moved::adjustment(&world, Direction::Credit)
+    };
+    for by in [None, Some(world.renter_user)] {
+        let own = AdjustmentRecord {
+            state: AdjustmentState::Applied,
+            decision: Some(DecisionRecord {
+                by,
+                at: T0,
+                reason: None,
+            }),
+            ..proposed.clone()
+        };
+        let own = base.db.write(async |tx: &mut Tx| save(tx, &own).await);
+        refused(own.await, Constraint::AdjustmentFourEyes);
+    }
+    let mute = AdjustmentRecord {
+        reason: "  ".to_owned(),
+        ..proposed.clone()
+    };
+    let mute = base.db.write(async |tx: &mut Tx| save(tx, &mute).await);
+    refused(mute.await, Constraint::AdjustmentReason);
+    let good = base.db.write(async |tx: &mut Tx| save(tx, &proposed).await);
+    good.await.unwrap();
+}

@@ -9,6 +9,7 @@ mod database;
 #[cfg(test)]
 mod invoiced;
 #[cfg(test)]
+mod moved;
 mod once;
 #[cfg(test)]
 mod pages;

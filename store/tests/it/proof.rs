@@ -4,6 +4,7 @@ use store::db::Ro;
 
 use crate::billed::{broken, paying};
 use crate::database::Database;
+use crate::moved::move_all;
 use crate::world::{T0, gpu, id};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,6 +43,41 @@ const BREAKS: &[(&str, &str)] = &[
         "UPDATE account SET debits_pending = debits_pending - 1 WHERE code = 200",
     ),
     ("I4", "UPDATE hold SET amount = amount + 1"),
+    (
+        "OW1",
+        "INSERT INTO account (ledger, code, owner, constrained, debits, credits)
+            VALUES (840, 120, gen_random_uuid(), false, 1, 2)",
+    ),
+    (
+        "CR1",
+        "UPDATE account SET credits = credits + 1 WHERE code = 205",
+    ),
+    ("CR2", "UPDATE credit SET remaining = remaining + 1"),
+    ("CR3", "UPDATE hold SET state = 'closed'"),
+    ("CR4", "UPDATE credit SET amount = amount + 1"),
+    ("CR4", "UPDATE credit_use SET amount = amount - 1"),
+    (
+        "AD1",
+        "UPDATE adjustment SET state = 'rejected' WHERE state = 'applied'",
+    ),
+    (
+        "AD1",
+        "UPDATE adjustment SET needs_approval = true, decided_by = proposed_by WHERE state = 'applied'",
+    ),
+    ("MA1", "UPDATE maturing SET amount = amount + 1"),
+    ("MA1", "UPDATE maturing SET reserve_released_at = now()"),
+    ("PO1", "UPDATE payout SET state = 'paid'"),
+    (
+        "PO2",
+        "UPDATE payout SET state = 'in_flight', amount = amount + 1",
+    ),
+    ("PO2", "UPDATE payout SET state = 'failed'"),
+    ("DI1", "UPDATE dispute SET taken = taken + 1"),
+    ("DI1", "UPDATE dispute SET state = 'won'"),
+    (
+        "I4",
+        "UPDATE adjustment SET amount = amount - 1 WHERE state = 'proposed'",
+    ),
     (
         "I5",
         "UPDATE meter SET charged = charged + 1 WHERE resource = 'compute'",
@@ -147,7 +183,8 @@ const NO_CHECKS: &str = "DO $$ DECLARE c record; BEGIN
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_breakage_is_found_by_its_invariant() {
-    let (base, _world, _lease) = paying().await;
+    let (base, world, lease) = paying().await;
+    move_all(&base, &world, &lease).await;
     base.run(&[NO_CHECKS]).await;
     assert_eq!(broken(&base).await, Vec::new());
     let mut missed = Vec::new();

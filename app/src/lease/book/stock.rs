@@ -22,6 +22,7 @@ use store::quote::QuoteRecord;
 use super::{Ask, draft, quote_used};
 use crate::budget::Gate;
 use crate::context::Cx;
+use crate::credit::Purse;
 use crate::error::Error;
 use crate::lease::money::burn;
 use crate::offer::not_own;
@@ -43,6 +44,8 @@ pub(super) struct Stock {
     used: BTreeSet<QuoteId>,
     wallets: BTreeMap<PartyId, billing::account::AccountId>,
     gate: Gate,
+    purses: BTreeMap<PartyId, Purse>,
+    frozen: BTreeSet<PartyId>,
     before: Ledger,
     after: Ledger,
 }
@@ -70,8 +73,19 @@ impl Stock {
         let owners: Vec<PartyId> = parties.iter().copied().collect();
         let gate = Gate::load(tx, &owners, now).await?;
         let accounts = store::ledger::lock_accounts(tx, Currency::Usd, &wanted).await?;
-        let wallets = parties.into_iter().zip(accounts.iter().map(|a| a.id));
+        let wallets = parties.iter().copied().zip(accounts.iter().map(|a| a.id));
         let wallets = wallets.collect();
+        let parties: Vec<PartyId> = parties.into_iter().collect();
+        let frozen = store::dispute::frozen(tx, &parties).await?;
+        let purses = Purse::load_all(tx, &parties, Currency::Usd).await?;
+        let wanted: Vec<_> = purses.values().flat_map(Purse::accounts).collect();
+        let accounts = match wanted.as_slice() {
+            [] => accounts,
+            some => {
+                let more = store::ledger::lock_accounts(tx, Currency::Usd, some).await?;
+                accounts.into_iter().chain(more).collect()
+            }
+        };
         let before = Ledger::new(accounts, []);
         Ok(Self {
             quotes: quotes.into_iter().map(|q| (q.id, q)).collect(),
@@ -79,6 +93,8 @@ impl Stock {
             used,
             wallets,
             gate,
+            purses,
+            frozen,
             after: before.clone(),
             before,
         })
@@ -110,6 +126,9 @@ impl Stock {
             label: ask.input.label.as_deref(),
         };
         self.gate.check(actor.party, spender)?;
+        if self.frozen.contains(&quote.party) {
+            return Err(crate::dispute::frozen());
+        }
         let supply = self.supplies.get(&quote.offer);
         let fees = Fees {
             fee_bps: quote.fee_bps,
@@ -147,7 +166,11 @@ impl Stock {
         let wallet = self.wallets.get(&lease.party);
         let wallet = wallet.and_then(|id| self.after.account(*id));
         let wallet = wallet.ok_or(Error::Fault("a wallet was not loaded"))?;
-        let available = wallet.available()?;
+        let purse = self.purses.get(&lease.party);
+        let available = match purse {
+            Some(purse) => purse.available(wallet, now)?,
+            None => wallet.available()?,
+        };
         let sized = size(burn(lease)?, available)?.map_err(|least| {
             Error::refused(
                 Code::InsufficientFunds,
@@ -165,11 +188,23 @@ impl Stock {
             opened_at: now,
             expires_at: Some(now.plus(PLACE_LIMIT)),
         };
-        self.after.open_hold(hold).map_err(refuse)
+        let Some(mut purse) = purse.cloned() else {
+            return self.after.open_hold(hold).map_err(refuse);
+        };
+        let mut after = self.after.clone();
+        purse.release(cx, &mut after, (hold.id, now), hold.amount)?;
+        after.open_hold(hold).map_err(refuse)?;
+        self.after = after;
+        self.purses.insert(lease.party, purse);
+        Ok(())
     }
 
     /// Saves the holds.
     pub(super) async fn save(&self, tx: &mut Tx) -> Result<(), Error> {
-        Ok(store::ledger::save(tx, &self.before, &self.after).await?)
+        store::ledger::save(tx, &self.before, &self.after).await?;
+        for purse in self.purses.values() {
+            purse.save(tx, Currency::Usd).await?;
+        }
+        Ok(())
     }
 }
