@@ -9,11 +9,12 @@ use app::context::{PaymentsMode, PayoutPolicy};
 use billing::invoice::Identity;
 use billing::tax_rule::TaxTable;
 use domain::clock::Span;
-use domain::money::{MICROS_PER_UNIT, Micros};
+use domain::money::Micros;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
 mod operator;
+mod payouts;
 
 /// What the file may say; the environment (`GPUMARKET_…` in capitals) wins.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,16 +29,16 @@ struct Raw {
     heartbeat_ms: Option<u32>,
     fee_bps: Option<u32>,
     tax_bps: Option<u32>,
-    tax_rules: Option<String>,
-    operator_name: Option<String>,
-    operator_address: Option<String>,
-    operator_country: Option<String>,
-    operator_vat_id: Option<String>,
     maturing_hours: Option<u32>,
     reserve_bps: Option<u32>,
     reserve_hours: Option<u32>,
     payout_least_usd: Option<u32>,
     approval_above_usd: Option<u32>,
+    tax_rules: Option<String>,
+    operator_name: Option<String>,
+    operator_address: Option<String>,
+    operator_country: Option<String>,
+    operator_vat_id: Option<String>,
     database_connections: Option<u32>,
     rate_limit_factor: Option<u32>,
     log: Option<String>,
@@ -65,14 +66,14 @@ pub struct Config {
     pub fee_bps: u32,
     /// Tax on top, in 1/10,000, where no rule of `tax` says otherwise.
     pub tax_bps: u32,
-    /// Tax on top, by who buys.
-    pub tax: TaxTable,
-    /// Who the operator is on invoices.
-    pub operator: Identity,
     /// Earnings on their way out.
     pub payouts: PayoutPolicy,
     /// Adjustments and credits above it need a second person.
     pub approval_above: Micros,
+    /// Tax on top, by who buys.
+    pub tax: TaxTable,
+    /// Who the operator is on invoices.
+    pub operator: Identity,
     /// Size of the database pool.
     pub database_connections: usize,
     /// Multiplies every rate limit; for tests and trusted networks.
@@ -139,28 +140,6 @@ impl Faults<'_> {
             ));
         }
         value
-    }
-
-    fn payouts(&mut self, raw: &Raw) -> PayoutPolicy {
-        let hours = |n: u32| Span::from_hours(i64::from(n));
-        let maturing = (168, 0..=8_760);
-        let kept = (720, 0..=8_760);
-        PayoutPolicy {
-            maturing: hours(self.number("MATURING_HOURS", raw.maturing_hours, maturing)),
-            reserve_bps: self.number("RESERVE_BPS", raw.reserve_bps, (0, 0..=10_000)),
-            reserve_kept: hours(self.number("RESERVE_HOURS", raw.reserve_hours, kept)),
-            least: self.usd("PAYOUT_LEAST_USD", raw.payout_least_usd, (1, 1..=10_000)),
-        }
-    }
-
-    fn usd(
-        &mut self,
-        name: &str,
-        in_file: Option<u32>,
-        range: (u32, std::ops::RangeInclusive<u32>),
-    ) -> Micros {
-        let units = i64::from(self.number(name, in_file, range));
-        Micros::new(units.saturating_mul(MICROS_PER_UNIT))
     }
 
     fn payments(&mut self, text: Option<String>) -> PaymentsMode {
@@ -243,10 +222,11 @@ impl Config {
     fn check(raw: Raw, variable: Environment<'_>) -> Result<Self, String> {
         let found = Vec::new();
         let mut faults = Faults { found, variable };
+        let payouts = payouts::rules(&mut faults, &raw);
+        let approval_above = payouts::approval_above(&mut faults, &raw);
         let tax_bps = faults.number("TAX_BPS", raw.tax_bps, (0, 0..=10_000));
         let tax = operator::tax(&mut faults, &raw, tax_bps);
         let operator = operator::identity(&mut faults, &raw);
-        let payouts = faults.payouts(&raw);
         let payments = faults.payments(variable("PAYMENTS").or(raw.payments));
         let listen = variable("LISTEN").or(raw.listen);
         let listen = listen.unwrap_or_else(|| "127.0.0.1:8080".into());
@@ -255,8 +235,6 @@ impl Config {
         let public_url = faults.public_url(variable("PUBLIC_URL").or(raw.public_url));
         let heartbeat_ms = faults.number("HEARTBEAT_MS", raw.heartbeat_ms, (10_000, 50..=30_000));
         let fee_bps = faults.number("FEE_BPS", raw.fee_bps, (500, 0..=10_000));
-        let above = (100, 0..=1_000_000);
-        let approval_above = faults.usd("APPROVAL_ABOVE_USD", raw.approval_above_usd, above);
         let factor = (1, 1..=1_000_000);
         let rate_limit_factor = faults.number("RATE_LIMIT_FACTOR", raw.rate_limit_factor, factor);
         let connections = (20, 2..=1_000);
@@ -287,10 +265,10 @@ impl Config {
             rate_limit_factor,
             fee_bps,
             tax_bps,
-            tax,
-            operator,
             payouts,
             approval_above,
+            tax,
+            operator,
             database_url,
             listen,
             payments,

@@ -136,6 +136,7 @@ pub async fn grant(
         })
         .await?;
         store::credit::insert(tx, &record).await?;
+        store::wallet::grew(tx, party, Currency::Usd).await?;
         let what = Audited {
             action: "credit.grant",
             object: id.to_string(),
@@ -294,7 +295,8 @@ pub(crate) async fn raise_by(
     Ok(more)
 }
 
-/// Gives back the credit that a hold, just closed, has taken and its charges have not used.
+/// Gives back the credit that a hold, just closed or lowered, has taken and can use no more: charges
+/// use credit first, so what stays in the hold is credit as far as there is some.
 pub(crate) async fn give_back(
     cx: &Cx,
     tx: &mut Tx,
@@ -305,7 +307,8 @@ pub(crate) async fn give_back(
     let sum = taken
         .iter()
         .try_fold(Micros::ZERO, |sum, p| sum.plus(p.amount))?;
-    let parts = credit::give_back(&taken, credit::unused(sum, hold.posted));
+    let unused = credit::unused(sum, hold.posted).minus(hold.remaining())?;
+    let parts = credit::give_back(&taken, unused);
     if parts.is_empty() {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 pub(crate) mod money;
 pub(crate) mod provider;
 pub(crate) mod renter;
+pub(crate) mod staff;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use crate::text;
 use money::{BudgetCommand, InvoiceCommand, Usage};
 use provider::{MachineCommand, OfferCommand};
 use renter::{Book, LeaseAct, Logs, Quote, Search};
+use staff::{Admin, PayoutCommand};
 
 const AFTER_HELP: &str = "\
 Environment:
@@ -21,7 +23,7 @@ Environment:
   GPUMARKET_API_KEY   API key (else the profile's)
   GPUMARKET_PROFILE   profile of the configuration file (else `default`)
   GPUMARKET_CONFIG    configuration file (else ~/.config/gpumarket/config.toml)
-  GPUMARKET_PASSWORD  password for register and login (else asked for on the terminal)
+  GPUMARKET_PASSWORD  password for register, login and admin (else asked for on the terminal)
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
 With --json, results are the API's JSON documents; failures are {\"error\": problem} on standard output.";
@@ -145,8 +147,18 @@ pub(crate) enum Command {
     },
     /// List movements of money
     Transactions(Page),
-    /// Show what your machines earned
+    /// Show what your machines earned, and where it is
     Earnings,
+    /// List payouts
+    Payouts(Page),
+    /// Ask for a payout, or show one
+    Payout {
+        /// What.
+        #[command(subcommand)]
+        command: PayoutCommand,
+    },
+    /// For the operator's people: credits, adjustments
+    Admin(Box<Admin>),
     /// Sum up what was charged, or export it
     Usage(Usage),
     /// List invoices and credit notes

@@ -19,8 +19,10 @@ mod machine;
 mod offer;
 mod output;
 mod password;
+mod payout;
 mod quote;
 mod session;
+mod staff;
 mod statement;
 mod text;
 mod usage;
@@ -132,6 +134,9 @@ async fn perform(cli: Cli, environment: Environment, output: &mut Output<'_>) ->
         Command::TopUp { amount } => wallet::top_up(&cx, output, amount).await,
         Command::Transactions(page) => wallet::transactions(&cx, output, &page).await,
         Command::Earnings => wallet::earnings(&cx, output).await,
+        Command::Payouts(page) => payout::list(&cx, output, &page).await,
+        Command::Payout { command } => payout::perform(&cx, output, command).await,
+        Command::Admin(args) => staff::perform(&mut cx, output, *args).await,
         Command::Usage(args) => usage::perform(&cx, output, args).await,
         Command::Invoices(page) => invoice::list(&cx, output, &page).await,
         Command::Invoice { command } => invoice::perform(&cx, output, command).await,

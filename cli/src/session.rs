@@ -50,7 +50,8 @@ pub(crate) async fn login(
     keep(cx, output, session, &args.how, args.trust_new_key).await
 }
 
-fn warn_if_open(cx: &Context, output: &mut Output<'_>) -> Result<(), Fault> {
+/// Warns before a password goes over an open line.
+pub(crate) fn warn_if_open(cx: &Context, output: &mut Output<'_>) -> Result<(), Fault> {
     let server = cx.client.server();
     if server.starts_with("http://") && !is_local(server) {
         output.note(&format!(

@@ -7,6 +7,7 @@ mod login;
 mod money;
 mod rendering;
 mod repetition;
+mod staff;
 mod stub;
 mod usage;
 mod views;

@@ -26,6 +26,14 @@ pub(crate) fn picture(wallet: &Wallet, view: &View) -> Table {
         ("available", Some(money(&wallet.available))),
         ("held for leases", Some(money(&wallet.held))),
         ("posted", Some(money(&wallet.posted))),
+        ("credit, used first", some(&wallet.promo)),
+        ("owed", some(&wallet.receivable)),
+        (
+            "frozen",
+            wallet
+                .frozen
+                .then(|| "yes: nothing new can be booked".to_owned()),
+        ),
         ("burns", Some(rate(&wallet.burn_rate))),
         (
             "runs out",
@@ -36,6 +44,12 @@ pub(crate) fn picture(wallet: &Wallet, view: &View) -> Table {
         ),
         ("payments", Some(payments(&wallet.payments))),
     ])
+}
+
+/// An amount that is worth a line.
+fn some(amount: &Money) -> Option<String> {
+    let nothing = amount.parse().is_ok_and(|m| m.amount == Micros::ZERO);
+    (!nothing).then(|| money(amount))
 }
 
 fn payments(kind: &str) -> String {
@@ -113,6 +127,12 @@ pub(crate) async fn earnings(cx: &Context, output: &mut Output<'_>) -> Result<()
         ("renters paid", Some(money(&earned.gross))),
         ("platform's fee", Some(money(&earned.fee))),
         ("earned", Some(money(&earned.net))),
+        ("of it maturing", Some(money(&earned.maturing))),
+        ("of it kept back", some(&earned.reserve)),
+        ("of it payable", Some(money(&earned.payable))),
+        ("of it on its way", some(&earned.in_flight)),
+        ("of it paid out", Some(money(&earned.paid))),
+        ("owed", some(&earned.receivable)),
         ("not booked yet", Some(money(&earned.pending))),
         ("earning now", Some(rate(&earned.earning_rate))),
         ("live leases", Some(earned.live_leases.to_string())),

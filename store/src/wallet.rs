@@ -1,5 +1,6 @@
 //! When wallets must be looked at: only those that something burns from are here.
 
+use billing::account::AccountCode;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Uuid as SqlUuid};
@@ -46,6 +47,15 @@ pub async fn touch(tx: &mut Tx, party: PartyId, currency: Currency) -> Result<()
         .execute(tx.sql()?)
         .await?;
     Ok(())
+}
+
+/// The party has more to spend beside its wallet: whoever waits for money looks again.
+pub async fn grew(tx: &mut Tx, party: PartyId, currency: Currency) -> Result<(), Error> {
+    let wallet = (AccountCode::RenterWallet, party.uuid());
+    if let Some(wallet) = crate::ledger::account_of(tx, currency, wallet).await? {
+        crate::hold::wake_short(tx, &[wallet.id.0]).await?;
+    }
+    wake(tx, &[party.uuid()]).await
 }
 
 /// Money came or went: look at those of these wallets that something burns from.

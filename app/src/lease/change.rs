@@ -68,7 +68,7 @@ pub(crate) async fn apply(
     match to {
         LeaseState::Stopping | LeaseState::Stopped | LeaseState::Ending => {
             let disk = to != LeaseState::Ending;
-            money.release_excess(tx, (lease, disk), now).await?;
+            money.release_excess(cx, tx, (lease, disk), now).await?;
         }
         LeaseState::Provisioning | LeaseState::Running => {
             money

@@ -107,6 +107,7 @@ impl LeaseMoney {
     /// Releases what a lease that runs no more cannot need, so that it serves the wallet's others.
     pub(crate) async fn release_excess(
         &mut self,
+        cx: &Cx,
         tx: &mut Tx,
         (lease, disk): (&LeaseRecord, bool),
         now: Timestamp,
@@ -119,7 +120,8 @@ impl LeaseMoney {
         self.change_hold(tx, lease, |book, hold| {
             book.lower_hold(hold.id, excess).map_err(refuse)
         })
-        .await
+        .await?;
+        self.give_credit_back(cx, tx, (lease, now)).await
     }
 
     /// The longest total GPU time that hold and guard can pay; `None` if it is free.
@@ -305,10 +307,23 @@ impl LeaseMoney {
             book.close_hold(hold.id).map_err(refuse)
         })
         .await?;
-        if let Some(hold) = self.hold.take() {
-            let whose = (lease.party, lease.terms.currency);
-            crate::credit::give_back(cx, tx, whose, (&hold, now)).await?;
-        }
+        self.give_credit_back(cx, tx, (lease, now)).await?;
+        self.hold = None;
         Ok(())
+    }
+
+    async fn give_credit_back(
+        &self,
+        cx: &Cx,
+        tx: &mut Tx,
+        (lease, now): (&LeaseRecord, Timestamp),
+    ) -> Result<(), Error> {
+        match &self.hold {
+            Some(hold) => {
+                let whose = (lease.party, lease.terms.currency);
+                crate::credit::give_back(cx, tx, whose, (hold, now)).await
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -49,8 +49,9 @@ async fn watch_one(
     let key = (AccountCode::RenterWallet, party.uuid());
     let account = store::ledger::account_of(tx, currency, key).await?;
     let posted = account.map_or(Ok(Micros::ZERO), |a| a.posted())?;
+    let money = posted.plus(store::credit::usable(tx, party, now).await?)?;
     let burning = Burning::load(tx, party, now).await?;
-    let end = burning.runs_out_at(posted, now)?;
+    let end = burning.runs_out_at(money, now)?;
     let seen = look(end, watch.warned, now);
     if let (Some(end), Some(_before)) = (end, seen.warn) {
         let left = for_people(end.since(now));

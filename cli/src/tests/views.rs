@@ -37,6 +37,7 @@ fn page(row: Value) -> Value {
 fn renter_views() -> Vec<View> {
     let wallet = json!({
         "posted": money("10.000000"), "held": money("1.500000"), "available": money("8.500000"),
+        "promo": money("2.000000"), "receivable": money("0.000000"), "frozen": false,
         "burn_rate": rate("2.000000", "hour"), "payments": "sandbox",
         "runs_out_at": "2026-12-01T15:00:00.000000Z",
     });
@@ -91,9 +92,18 @@ fn provider_views() -> Vec<View> {
     });
     let token = json!({"id": "enr_1", "token": "enr_secret", "expires_at": "2026-12-01T11:00:00Z"});
     let earned = json!({"gross": money("4.000000"), "fee": money("0.200000"), "net": money("3.800000"),
-        "pending": money("0.100000"), "earning_rate": rate("1.900000", "hour"), "live_leases": 2});
+        "pending": money("0.100000"), "earning_rate": rate("1.900000", "hour"), "live_leases": 2,
+        "tax": money("0.000000"), "maturing": money("1.000000"), "reserve": money("0.300000"),
+        "payable": money("2.500000"), "in_flight": money("0.000000"), "paid": money("0.000000"),
+        "receivable": money("0.000000")});
+    let payout = json!({"id": "pay_1", "amount": money("2.500000"), "state": "in_flight",
+        "state_reason": "on its way", "sandbox": true, "requested_at": "2026-12-01T09:00:00Z",
+        "state_at": "2026-12-01T09:00:02Z"});
     vec![
-        (vec!["earnings"], earned, "3.80 USD"),
+        (vec!["earnings"], earned, "of it payable    2.50 USD"),
+        (vec!["payouts"], page(payout.clone()), "2.50 USD (play money)"),
+        (vec!["payout", "create", "--amount", "2.50"], payout.clone(), "on its way"),
+        (vec!["payout", "show", "pay_00000000000000000000000001"], payout, "in_flight"),
         (
             vec!["machines"],
             page(machine.clone()),
