@@ -34,6 +34,7 @@ pub mod page;
 pub mod prove;
 pub mod quote;
 pub mod session;
+pub mod statement;
 pub mod usage;
 pub mod version;
 pub mod view;

@@ -10,5 +10,6 @@ mod house;
 mod invoice;
 mod kill;
 mod ledger;
+mod metering;
 mod pricing;
 mod race;

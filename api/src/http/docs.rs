@@ -18,8 +18,8 @@ mod finish;
 
 use super::fault::Fault;
 use super::{
-    agent, api_key, budget, gpu, invoice, lease, machine, offer, prove, quote, session, usage,
-    wallet,
+    agent, api_key, budget, gpu, invoice, lease, machine, offer, prove, quote, session, statement,
+    usage, wallet,
 };
 
 /// What every operation may answer instead.
@@ -120,6 +120,7 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(lease::list_lease_events)
         .service(lease::read_lease_logs)
         .service(lease::get_lease_statement)
+        .service(statement::get_earnings_statement)
         .service(wallet::get_wallet)
         .service(wallet::create_top_up)
         .service(wallet::list_transactions)
