@@ -175,8 +175,7 @@ async fn a_silent_machine_earns_what_it_proves_and_no_more() {
     let told = || vec![seen(&scene.lease, "running")];
     scene.agent.report(13_000, told()).await;
     let proven = micros(&scene.lease().await["cost"]["accrued"]);
-    // Cut off, and back in the same boot: the machine's clock proves the gap.
-    scene.agent.reconnect(&scene.market).await;
+    // Silent, and back in the same boot: the machine's clock proves the gap.
     scene.pass().await;
     scene.agent.report(15_000, told()).await;
     let caught_up = micros(&scene.lease().await["cost"]["accrued"]);
