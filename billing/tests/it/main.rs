@@ -11,4 +11,6 @@ mod naive;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod time;
