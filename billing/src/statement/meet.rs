@@ -90,8 +90,9 @@ pub fn meet(
         }
         both.extend(compare((mine, bill), (other, earned), &mut met)?);
     }
-    let unknown = theirs.into_iter().flat_map(|l| &l.meters);
-    for other in unknown.filter(|o| bill.meters.iter().all(|m| m.meter != o.meter)) {
+    let mut named = theirs.into_iter().flat_map(|l| &l.meters);
+    let foreign = named.find(|o| bill.meters.iter().all(|m| m.meter != o.meter));
+    if let Some(other) = foreign {
         let resource = other.resource.clone();
         return Err(MeetFault::Terms { resource });
     }

@@ -29,7 +29,7 @@ const CODES: [(i64, AccountCode); 7] = [
     (7, AccountCode::RenterWallet),
 ];
 const WALLETS: [i64; 2] = [2, 7];
-const MOST: i128 = i64::MAX as i128;
+const MOST: i128 = 0x7fff_ffff_ffff_ffff;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -118,6 +118,38 @@ impl Model {
         }
     }
 
+    fn broken_by_charge(&self, op: &Op) -> Vec<Refusal> {
+        let Op::Charge {
+            no,
+            lease,
+            wallet,
+            due: (gross, fee, tax),
+            at,
+        } = op
+        else {
+            return Vec::new();
+        };
+        let mut all = self.broken_by_hold(*no);
+        let mut rule = |broken: bool, refusal| all.extend(broken.then_some(refusal));
+
+        let odd = *gross < 0 || *fee < 0 || *tax < 0 || fee > gross;
+        rule(odd, Refusal::AmountNotPositive);
+        rule(*wallet == 3, Refusal::SameAccount);
+        rule(!self.sums.contains_key(wallet), Refusal::AccountMissing);
+        if let Some(h) = self.holds.get(no) {
+            let over = h.expires.is_some_and(|end| end <= *at);
+            rule(over, Refusal::HoldNotOpen);
+            let other = h.wallet != *wallet || h.lease != *lease;
+            rule(other, Refusal::HoldOfOther);
+            rule(i128::from(gross + tax) > h.left, Refusal::ExceedsHold);
+        }
+        for (account, amount) in [(3, gross - fee), (4, *fee), (5, *tax)] {
+            let over = self.sums[&account].1 + i128::from(amount) > MOST;
+            rule(over, Refusal::Overflow);
+        }
+        all
+    }
+
     /// Every rule that the operation breaks.
     fn broken(&self, op: &Op) -> BTreeSet<Refusal> {
         let mut all = Vec::new();
@@ -164,30 +196,7 @@ impl Model {
                 }
                 all.extend(self.broken_by_hold(*no));
             }
-            Op::Charge {
-                no,
-                lease,
-                wallet,
-                due: (gross, fee, tax),
-                at,
-            } => {
-                let odd = *gross < 0 || *fee < 0 || *tax < 0 || fee > gross;
-                rule(odd, Refusal::AmountNotPositive);
-                rule(*wallet == 3, Refusal::SameAccount);
-                rule(!there(*wallet), Refusal::AccountMissing);
-                if let Some(h) = self.holds.get(no) {
-                    let over = h.expires.is_some_and(|end| end <= *at);
-                    rule(over, Refusal::HoldNotOpen);
-                    let other = h.wallet != *wallet || h.lease != *lease;
-                    rule(other, Refusal::HoldOfOther);
-                    rule(i128::from(gross + tax) > h.left, Refusal::ExceedsHold);
-                }
-                for (account, amount) in [(3, gross - fee), (4, *fee), (5, *tax)] {
-                    let over = self.sums[&account].1 + i128::from(amount) > MOST;
-                    rule(over, Refusal::Overflow);
-                }
-                all.extend(self.broken_by_hold(*no));
-            }
+            Op::Charge { .. } => all.extend(self.broken_by_charge(op)),
             Op::Keep(no) | Op::Close(no) => all.extend(self.broken_by_hold(*no)),
             Op::Expire(no, at) => {
                 let end = self.holds.get(no).and_then(|h| h.expires);
@@ -337,8 +346,8 @@ proptest! {
     fn every_balance_and_every_refusal_is_the_model_s(ops in prop::collection::vec(op(), 0..200)) {
         let accounts = CODES.map(|(n, code)| Account::new(AccountId(n), code, Currency::Usd, id(9)));
         let mut book = Ledger::new(accounts, []);
-        let mut model = Model::default();
-        model.sums = CODES.iter().map(|(n, _)| (*n, (0, 0))).collect();
+        let sums = CODES.iter().map(|(n, _)| (*n, (0, 0))).collect();
+        let mut model = Model { sums, ..Model::default() };
         for op in &ops {
             let before = book.clone();
             let (told, expected) = (play(&mut book, op), model.take(op));

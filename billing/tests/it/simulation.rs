@@ -6,59 +6,26 @@
 
 mod book;
 mod chance;
+mod lease;
+mod machine;
+mod ticks;
 
 use std::collections::BTreeMap;
 
 use billing::meter::Proof;
 use domain::clock::Timestamp;
 
-use book::{Book, RENTERS, Stage};
+use book::{Book, RENTERS};
 use chance::Chance;
+use lease::Stage;
+use machine::{Command, Machine, Report, seeds};
 
 const MACHINES: usize = 3;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Seeds of a normal run, and days of each.
-const SEEDS: std::ops::Range<u64> = 0..6;
+/// Days of each seed.
 const DAYS: i64 = 30;
-
-/// A machine: its clock runs a little wrong, and starts anew with each boot.
-#[derive(Clone, Debug)]
-struct Machine {
-    boot: i64,
-    booted_at: i64,
-    drift_ppm: i64,
-    next_report_at: i64,
-    silent_until: i64,
-}
-
-impl Machine {
-    fn mono_ms(&self, now: i64) -> i64 {
-        let age = now - self.booted_at;
-        age + age * self.drift_ppm / 1_000_000
-    }
-}
-
-/// A report on its way: what the machine runs, and its clock.
-#[derive(Clone, Debug)]
-struct Report {
-    machine: usize,
-    boot: i64,
-    mono_ms: i64,
-    /// Lease and run.
-    runs: Vec<(u128, i64)>,
-}
-
-#[derive(Clone, Debug)]
-enum Command {
-    TopUp(usize, i64),
-    Book((usize, usize), (i64, i64)),
-    Stop(u128),
-    Resume(u128),
-    End(u128),
-    Resize(u128, i64),
-}
 
 struct World {
     chance: Chance,
@@ -125,7 +92,7 @@ impl World {
             Command::Resume(no) if self.book.leases.contains_key(&no) => self.book.resume(no),
             Command::End(no) if self.book.leases.contains_key(&no) => self.book.end(no, now),
             Command::Resize(no, gib) if self.book.leases.contains_key(&no) => {
-                self.book.resize(no, gib, now)
+                self.book.resize(no, gib, now);
             }
             Command::Stop(_) | Command::Resume(_) | Command::End(_) | Command::Resize(..) => {}
         }
@@ -144,7 +111,7 @@ impl World {
         if self.chance.hits(200) {
             // Its clock is set while it is down, back or ahead.
             self.offset = self.chance.from(-HOUR, HOUR);
-            self.tolerance_ms += 2 * MINUTE;
+            self.tolerance_ms += 2_000;
         }
         for command in std::mem::take(&mut self.redo) {
             self.take(command);
@@ -308,7 +275,7 @@ impl World {
             40..55 => {
                 let ahead = self.chance.from(2 * MINUTE, HOUR);
                 self.offset += ahead;
-                self.tolerance_ms += 2 * MINUTE;
+                self.tolerance_ms += 2_000;
             }
             55..75 => self.reboot(place),
             _ => {
@@ -409,21 +376,6 @@ fn simulate(seed: u64, days: i64) {
     }
     world.close();
     assert!(world.billed_ms > 0, "nothing happened");
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the long form is asked for from outside"
-)]
-fn seeds() -> std::ops::Range<u64> {
-    let asked = std::env::var("GPUMARKET_SIMULATION_SEEDS").ok();
-    let range = |text: String| -> Option<std::ops::Range<u64>> {
-        match text.split_once("..") {
-            Some((first, last)) => Some(first.parse().ok()?..last.parse().ok()?),
-            None => Some(0..text.parse().ok()?),
-        }
-    };
-    asked.and_then(range).unwrap_or(SEEDS)
 }
 
 #[test]

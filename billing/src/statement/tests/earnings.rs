@@ -179,17 +179,15 @@ fn a_renter_and_a_provider_that_are_told_different_things_notice() {
         matches!(moved, Err(MeetFault::Charge { seq: 5, .. })),
         "{moved:?}"
     );
-    for (change, told) in [
-        (
-            (|b: &mut StatementBody| b.provider = "pty_q".to_owned()) as fn(&mut StatementBody),
-            "the providers differ",
-        ),
+    let unrelated: [(fn(&mut StatementBody), &str); 3] = [
+        (|b| b.provider = "pty_q".to_owned(), "the providers differ"),
         (|b| b.gpu_count = 2, "renter, machine or GPUs differ"),
         (
             |b| b.renter = "pty_q".to_owned(),
             "renter, machine or GPUs differ",
         ),
-    ] {
+    ];
+    for (change, told) in unrelated {
         let refused = against(&change, all.0, all.1);
         assert_eq!(refused, Err(MeetFault::Unrelated(told)));
     }

@@ -4,60 +4,25 @@
 use std::collections::BTreeMap;
 
 use billing::account::{Account, AccountCode, AccountId, PLATFORM};
-use billing::charge::{Charge, ChargeAccounts, Settlement};
-use billing::hold::{Burn, Hold, HoldState, Renewal, grown, renew, size};
+use billing::charge::{Charge, ChargeAccounts};
+use billing::hold::{Hold, HoldState, Renewal, grown, renew, size};
 use billing::ledger::Ledger;
 use billing::meter::{Meter, NewMeter, Proof, Resource};
 use billing::rating::Shares;
 use billing::segment::Segment;
 use billing::transfer::{Transfer, TransferKind};
 use domain::clock::Timestamp;
-use domain::id::{ChargeId, HoldId, LeaseId, MeterId, TransferId};
+use domain::id::{ChargeId, LeaseId, MeterId, TransferId};
 use domain::money::{Currency, Micros};
 
-use crate::naive::{HOUR_MS, MONTH_MS, hourly, id, monthly, wide};
+use super::lease::{FEE_BPS, Lease, Stage, TAX_BPS};
+use crate::naive::{hourly, id, monthly, wide};
 
 pub(super) const RENTERS: usize = 3;
 const CLEARING: AccountId = AccountId(1);
-const TAX_BPS: u32 = 1_900;
-const FEE_BPS: u32 = 500;
 
 pub(super) fn wallet(renter: usize) -> AccountId {
     AccountId(10 + i64::try_from(renter).unwrap())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    Running,
-    Stopping,
-    Stopped,
-    Ending,
-    Ended,
-}
-
-/// The sums of a meter's charges, by other means than the meter's own.
-#[derive(Clone, Debug, Default)]
-struct Sums {
-    num: i128,
-    seq: i64,
-    ms: i64,
-    end: Option<Timestamp>,
-    gross: i128,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Lease {
-    pub(super) no: u128,
-    pub(super) renter: usize,
-    pub(super) machine: usize,
-    pub(super) stage: Stage,
-    pub(super) run: i64,
-    pub(super) meters: [Meter; 2],
-    gpu_hour: i64,
-    gib_month: i64,
-    pub(super) gib: i64,
-    prices: [Vec<Segment>; 2],
-    sums: [Sums; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -67,24 +32,6 @@ pub(super) struct Book {
     pub(super) topped_up: i128,
     paid: i128,
     next: u128,
-}
-
-impl Lease {
-    fn burn(&self) -> Burn {
-        Burn {
-            compute: hourly(self.gpu_hour),
-            storage: monthly(self.gib_month * self.gib),
-            tax_bps: TAX_BPS,
-        }
-    }
-
-    fn hold(&self) -> HoldId {
-        HoldId::from_uuid(id(self.no))
-    }
-
-    fn lives(&self) -> bool {
-        self.stage != Stage::Ended
-    }
 }
 
 impl Book {
@@ -398,46 +345,5 @@ impl Book {
         let open: Vec<Hold> = open.cloned().collect();
         self.ledger = Ledger::new(accounts, open);
         self.leases.retain(|_, l| l.lives());
-    }
-}
-
-impl Lease {
-    /// Counts a charge apart: order, tiling, price segment.
-    fn count(&mut self, which: usize, s: &Settlement) {
-        let prices = &self.prices[which];
-        let at = usize::try_from(s.segment - 1).unwrap();
-        let sums = &mut self.sums[which];
-        assert_eq!(s.seq, sums.seq + 1, "I6");
-        assert!(
-            sums.end.is_none_or(|end| s.from >= end) && s.from < s.to,
-            "I7"
-        );
-        assert!(
-            (0..=s.to.since(s.from).millis()).contains(&s.billable_ms),
-            "I7"
-        );
-        assert!(s.from >= prices[at].from, "I16");
-        assert!(
-            prices.get(at + 1).is_none_or(|next| s.to <= next.from),
-            "I16"
-        );
-        sums.seq = s.seq;
-        sums.end = Some(s.to);
-        sums.ms += s.billable_ms;
-        sums.num += wide(prices[at].rate.price) * i128::from(s.billable_ms);
-        sums.gross += wide(s.due.gross);
-    }
-
-    fn check(&self) {
-        for (which, per) in [(0, HOUR_MS), (1, MONTH_MS)] {
-            let (meter, sums) = (&self.meters[which], &self.sums[which]);
-            assert_eq!(sums.num / per, sums.gross, "I5");
-            assert_eq!(sums.gross, wide(meter.charged.gross), "I5");
-            assert_eq!(sums.num % per, i128::from(meter.rem_num), "I5");
-            let share = |bps: u32| sums.gross * i128::from(bps) / 10_000;
-            assert_eq!(share(FEE_BPS), wide(meter.charged.fee), "I5");
-            assert_eq!(share(TAX_BPS), wide(meter.charged.tax), "I5");
-            assert_eq!((sums.seq, sums.ms), (meter.seq, meter.settled_ms), "I6");
-        }
     }
 }
