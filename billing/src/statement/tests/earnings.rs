@@ -179,7 +179,8 @@ fn a_renter_and_a_provider_that_are_told_different_things_notice() {
         matches!(moved, Err(MeetFault::Charge { seq: 5, .. })),
         "{moved:?}"
     );
-    let unrelated: [(fn(&mut StatementBody), &str); 3] = [
+    type Change = (fn(&mut StatementBody), &'static str);
+    let unrelated: [Change; 3] = [
         (|b| b.provider = "pty_q".to_owned(), "the providers differ"),
         (|b| b.gpu_count = 2, "renter, machine or GPUs differ"),
         (
