@@ -2,6 +2,7 @@
 //!
 //! Machines do not enforce disk sizes yet, so there is nothing to do there.
 
+use billing::budget::Spender;
 use billing::hold::grown;
 use domain::clock::Timestamp;
 use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
@@ -11,8 +12,9 @@ use matching::request::DISK_MAX_GIB;
 use store::db::Tx;
 use store::lease::LeaseRecord;
 
-use super::change::{Cause, record};
+use super::change::{Cause, look_again, record};
 use super::money::{LeaseMoney, burn};
+use crate::budget::Gate;
 use crate::context::{Audited, Caller, Cx};
 use crate::error::Error;
 use crate::wallet::refuse;
@@ -32,6 +34,13 @@ pub(super) async fn resize(
         return Ok(());
     }
     fits(tx, lease, disk_gib).await?;
+    let spender = Spender {
+        lease: Some(lease.id),
+        member: lease.booked_by,
+        label: lease.label.as_deref(),
+    };
+    let gate = Gate::load(tx, &[lease.party], now).await?;
+    gate.check(lease.party, spender)?;
     let old = burn(lease)?;
     lease.terms.disk_gib = disk_gib;
     let new = burn(lease)?;
@@ -41,8 +50,11 @@ pub(super) async fn resize(
         .reprice(now, new.storage)
         .map_err(|refusal| Error::refused(Code::LeaseState, format!("{refusal}.")))?;
     money.storage = storage;
-    store::segment::insert(tx, money.storage.id, &segment).await?;
+    store::segment::insert(tx, &[(money.storage.id, segment)]).await?;
     money.save_meters(tx).await?;
+    // It burns more now.
+    look_again(tx, money).await?;
+    store::wallet::touch(tx, lease.party, lease.terms.currency).await?;
     *lease = store::lease::save(tx, lease).await?;
     let detail = format!("the disk grows from {before} to {disk_gib} GiB by request");
     // The state stays; what is recorded tells what happened, not by which move.
