@@ -11,5 +11,6 @@ mod invoice;
 mod kill;
 mod ledger;
 mod posting;
+mod metering;
 mod pricing;
 mod race;
