@@ -1,4 +1,4 @@
-//! The one integration binary: house, contract, pricing, flows, races, and the kill test.
+//! The one integration binary: house, contract, pricing, flows, races, and what is killed.
 
 mod access;
 mod bad_input;
@@ -12,3 +12,4 @@ mod kill;
 mod ledger;
 mod pricing;
 mod race;
+mod writer;

@@ -7,9 +7,11 @@
 pub mod agent;
 pub mod client;
 pub mod database;
+pub mod ledger_stream;
 pub mod market;
 pub mod node;
 pub mod process;
+pub mod proxy;
 pub mod scripted_agent;
 pub mod wait;
 pub mod world;
