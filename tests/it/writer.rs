@@ -55,7 +55,9 @@ async fn sixty_four_writers_on_one_wallet() {
     assert_eq!(sums[&(200, owner.to_string())], (0, total));
     assert_eq!(count, 64 * EACH);
     // The counter is told to the statistics when a session ends or is idle.
-    sql.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+    sql.batch_execute("SELECT pg_stat_clear_snapshot()")
+        .await
+        .unwrap();
     let seen: i64 = sql.query_one(deadlocks, &[]).await.unwrap().get(0);
     assert_eq!(seen, 0, "writers waited in a circle");
     prove(&Db::connect(&database.url, 2).unwrap()).await;

@@ -72,7 +72,10 @@ async fn write(db: Db, writer: Arc<Writer>, next: Arc<AtomicU64>, n: u64) -> Vec
 async fn a_stopped_database_loses_nothing_that_was_acknowledged() {
     let rounds = super::number("GPUMARKET_CRASHES", 3);
     let cluster = Cluster::start();
-    let url = format!("{}/gpumarket", cluster.run("url").rsplit_once('/').unwrap().0);
+    let url = format!(
+        "{}/gpumarket",
+        cluster.run("url").rsplit_once('/').unwrap().0
+    );
     let first = Db::connect(&url, 2).unwrap();
     let catalogue = domain::gpu::Catalogue::embedded().unwrap();
     first.migrate(&catalogue).await.unwrap();
@@ -85,24 +88,41 @@ async fn a_stopped_database_loses_nothing_that_was_acknowledged() {
             tokio::spawn(write(db, Arc::new(Writer::default()), Arc::clone(&next), n))
         });
         let tasks: Vec<_> = tasks.collect();
-        tokio::time::sleep(Duration::from_millis(300 + 170 * u64::try_from(round).unwrap())).await;
+        tokio::time::sleep(Duration::from_millis(
+            300 + 170 * u64::try_from(round).unwrap(),
+        ))
+        .await;
         cluster.run("crash");
         for task in join_all(tasks).await {
             acked.extend(task.unwrap());
         }
-        assert!(acked.len() > before, "nothing was acknowledged in round {round}");
+        assert!(
+            acked.len() > before,
+            "nothing was acknowledged in round {round}"
+        );
         cluster.run("start");
     }
     let sql = connect(&url).await;
-    let rows = sql.query("SELECT id::text FROM transfer", &[]).await.unwrap();
+    let rows = sql
+        .query("SELECT id::text FROM transfer", &[])
+        .await
+        .unwrap();
     let there: BTreeSet<Uuid> = rows
         .iter()
         .map(|r| r.get::<_, String>(0).parse().unwrap())
         .collect();
     let lost: Vec<_> = acked.difference(&there).collect();
-    assert!(lost.is_empty(), "{} of {} are lost", lost.len(), acked.len());
+    assert!(
+        lost.is_empty(),
+        "{} of {} are lost",
+        lost.len(),
+        acked.len()
+    );
     // At most what every writer had in flight.
     let in_doubt = there.len() - acked.len();
-    assert!(in_doubt <= rounds * usize::try_from(WRITERS).unwrap(), "{in_doubt}");
+    assert!(
+        in_doubt <= rounds * usize::try_from(WRITERS).unwrap(),
+        "{in_doubt}"
+    );
     prove(&Db::connect(&url, 2).unwrap()).await;
 }

@@ -135,7 +135,10 @@ async fn killed_between_any_two_messages_it_loses_and_doubles_nothing() {
         for number in acked.take(&lines) {
             let found = there(&sql, number).await;
             let lost: Vec<_> = acked.of(number).difference(&found).copied().collect();
-            assert!(lost.is_empty(), "point {point}, round {number}: {lost:?} are lost");
+            assert!(
+                lost.is_empty(),
+                "point {point}, round {number}: {lost:?} are lost"
+            );
         }
         next = acked.next(next);
     }

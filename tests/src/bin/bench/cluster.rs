@@ -81,6 +81,14 @@ impl Cluster {
         (url, client)
     }
 
+    /// Clears away what preparing left behind.
+    pub async fn vacuum(sql: &Client, tables: &[&str]) {
+        for table in tables {
+            let statement = format!("VACUUM ANALYZE {table}");
+            sql.batch_execute(&statement).await.unwrap();
+        }
+    }
+
     /// What a checkpoint left open would be paid for by whoever is measured next.
     pub async fn settle_down(&self) {
         connect(&self.url)

@@ -1,13 +1,15 @@
 //! A yardstick: the same rows through `COPY … BINARY`, a thousand in each durable transaction, with
 //! nothing read, decided, updated or sealed.
 
+use std::io::Cursor;
 use std::time::Duration;
 
+use domain::money::Currency;
 use futures_util::SinkExt;
 use store::writer::Wanted;
 use tokio_postgres::{Client, CopyInSink};
 
-use crate::transfers::{BATCH, Dice, rate};
+use crate::transfers::{BATCH, Dice, Pace};
 
 const COPY: &str =
     "COPY transfer (id, kind, ledger, debit, credit, amount, cause, at, batch) FROM STDIN BINARY";
@@ -23,7 +25,7 @@ fn row(out: &mut Vec<u8>, wanted: &Wanted, (debit, credit): (i64, i64)) {
     out.extend(9_i16.to_be_bytes());
     field(out, wanted.id.uuid().as_bytes());
     field(out, &wanted.kind.code().to_be_bytes());
-    field(out, &1_i32.to_be_bytes());
+    field(out, &Currency::Usd.ledger().to_be_bytes());
     field(out, &debit.to_be_bytes());
     field(out, &credit.to_be_bytes());
     field(out, &wanted.amount.get().to_be_bytes());
@@ -52,12 +54,12 @@ fn rows(dice: &mut Dice) -> Vec<u8> {
 
 /// Rows per second.
 pub async fn run(sql: &Client, dice: &mut Dice, time: Duration) -> (u64, f64) {
-    rate(time, async || {
-        let sink: CopyInSink<std::io::Cursor<Vec<u8>>> = sql.copy_in(COPY).await.unwrap();
+    let mut pace = Pace::start(time);
+    while pace.goes_on() {
+        let sink: CopyInSink<Cursor<Vec<u8>>> = sql.copy_in(COPY).await.unwrap();
         let mut sink = Box::pin(sink);
-        sink.send(std::io::Cursor::new(rows(dice))).await.unwrap();
-        let copied = sink.as_mut().finish().await.unwrap();
-        usize::try_from(copied).unwrap()
-    })
-    .await
+        sink.send(Cursor::new(rows(dice))).await.unwrap();
+        pace.count += sink.as_mut().finish().await.unwrap();
+    }
+    pace.rate()
 }

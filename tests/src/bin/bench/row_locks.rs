@@ -1,18 +1,18 @@
 //! A yardstick: one transfer per transaction with row locks, as one would write it first. It has no
 //! chain, no hot row, and prepared statements; the best that this way can do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tests::database::connect;
 use tokio_postgres::{Client, Statement};
 
-use crate::transfers::{CALLERS, Dice, PROVIDERS, RENTERS, rate};
+use crate::transfers::{CALLERS, Dice, PROVIDERS, Pace, RENTERS};
 
 /// The same accounts; row numbers count from 1, renters first.
 const ACCOUNTS: &str = "
 INSERT INTO account (ledger, code, owner, constrained, credits)
-SELECT 1, code, (lpad(to_hex(kind), 16, '0') || lpad(to_hex(n), 16, '0'))::uuid, code = 200, 100000000
+SELECT 840, code, (lpad(to_hex(kind), 16, '0') || lpad(to_hex(n), 16, '0'))::uuid, code = 200, 100000000
   FROM (VALUES (1, 200::smallint, $1::bigint), (2, 230::smallint, $2::bigint)) k (kind, code, many),
        generate_series(0, many - 1) n
  ORDER BY kind, n";
@@ -31,16 +31,16 @@ struct Caller {
 }
 
 const LOCK: &str = "
-SELECT id, code, debits + debits_pending <= credits - $3 AS covered FROM account
- WHERE ledger = 1 AND stripe = 0 AND (code, owner) IN ((200, $1::text::uuid), (230, $2::text::uuid))
+SELECT id, code, debits + debits_pending <= credits - $3::bigint AS covered FROM account
+ WHERE ledger = 840 AND stripe = 0 AND (code, owner) IN ((200, $1::text::uuid), (230, $2::text::uuid))
  ORDER BY id FOR UPDATE";
 const UPDATE: &str = "
-UPDATE account SET debits = debits + CASE id WHEN $1 THEN $3 ELSE 0 END,
-                   credits = credits + CASE id WHEN $2 THEN $3 ELSE 0 END
+UPDATE account SET debits = debits + CASE id WHEN $1::bigint THEN $3::bigint ELSE 0 END,
+                   credits = credits + CASE id WHEN $2::bigint THEN $3::bigint ELSE 0 END
  WHERE id IN ($1, $2)";
 const INSERT: &str = "
 INSERT INTO transfer (id, kind, ledger, debit, credit, amount, cause, at, batch)
-VALUES ($1::text::uuid, 1, 1, $2, $3, $4, $5::text::uuid, now(), 1)";
+VALUES ($1::text::uuid, 1, 840, $2, $3, $4, $5::text::uuid, now(), 1)";
 
 impl Caller {
     async fn connect(url: &str) -> Self {
@@ -89,21 +89,18 @@ impl Caller {
 /// Transfers per second of many callers, each on a connection of its own.
 pub async fn run(url: &str, (round, time): (usize, Duration)) -> (u64, f64) {
     let callers = join_all((0..CALLERS).map(|_| Caller::connect(url))).await;
-    let begun = Instant::now();
+    let mut all = Pace::start(time);
     let tasks = callers.into_iter().enumerate().map(|(n, caller)| {
         let mut dice = Dice(u64::try_from((round + 1) * 1_000_000 + n * 1_000).unwrap());
         tokio::spawn(async move {
-            rate(time, async || {
+            let mut pace = Pace::start(time);
+            while pace.goes_on() {
                 caller.transfer(&mut dice).await;
-                1
-            })
-            .await
+                pace.count += 1;
+            }
+            pace.count
         })
     });
-    let done = join_all(tasks).await;
-    let count = done.into_iter().map(|d| d.unwrap().0).sum::<u64>();
-    (
-        count,
-        f64::from(u32::try_from(count).unwrap()) / begun.elapsed().as_secs_f64(),
-    )
+    all.count = join_all(tasks).await.into_iter().map(Result::unwrap).sum();
+    all.rate()
 }

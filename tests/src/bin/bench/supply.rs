@@ -17,7 +17,7 @@ made AS (
   RETURNING id, party_id)
 INSERT INTO offer (id, party_id, machine_id, ledger, gpu_hour, storage_gib_month, min_gpus, max_gpus, state,
                    created_at, updated_at)
-SELECT gen_random_uuid(), party_id, id, 1, 2100000, 50000, 1, 8, 'live', now(), now() FROM made";
+SELECT gen_random_uuid(), party_id, id, 840, 2100000, 50000, 1, 8, 'live', now(), now() FROM made";
 
 const SLOTS: &str = "
 INSERT INTO gpu (id, machine_id, slot, uuid, model, memory_mib, island)
@@ -45,7 +45,7 @@ WITH o AS (SELECT id, version, row_number() OVER (ORDER BY id) - 1 AS at, count(
 INSERT INTO quote (id, party_id, offer_id, offer_version, gpu_model, gpu_count, disk_gib, duration_seconds,
                    ledger, gpu_hour, storage_gib_month, fee_bps, tax_bps, simulated, signature, created_at,
                    expires_at)
-SELECT gen_random_uuid(), p.id, o.id, o.version, 'h100-sxm-80gb', 1, 10, 3600, 1, 2100000, 50000, 500, 0,
+SELECT gen_random_uuid(), p.id, o.id, o.version, 'h100-sxm-80gb', 1, 10, 3600, 840, 2100000, 50000, 500, 0,
        true, decode(repeat('00', 64), 'hex'), now(), now() + interval '1 day'
   FROM generate_series($2::bigint, $2::bigint + $3::bigint - 1) n
   JOIN o ON o.at = n % o.many JOIN p ON p.at = n % p.many

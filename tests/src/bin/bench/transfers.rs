@@ -106,52 +106,71 @@ async fn fund(db: &Db) {
     }
 }
 
-/// Transfers per second of `work`, which does some and says how many.
-pub async fn rate(time: Duration, mut work: impl AsyncFnMut() -> usize) -> (u64, f64) {
-    let begun = Instant::now();
-    let mut count = 0;
-    while begun.elapsed() < time {
-        count += u64::try_from(work().await).unwrap();
+/// Counts until the time is over.
+#[derive(Debug)]
+pub struct Pace {
+    begun: Instant,
+    time: Duration,
+    /// What was done.
+    pub count: u64,
+}
+
+impl Pace {
+    /// Starts the clock.
+    pub fn start(time: Duration) -> Self {
+        Self {
+            begun: Instant::now(),
+            time,
+            count: 0,
+        }
     }
-    (
-        count,
-        f64::from(u32::try_from(count).unwrap()) / begun.elapsed().as_secs_f64(),
-    )
+
+    /// Is there time left?
+    pub fn goes_on(&self) -> bool {
+        self.begun.elapsed() < self.time
+    }
+
+    /// What was done, and how much of it per second.
+    pub fn rate(&self) -> (u64, f64) {
+        let count = f64::from(u32::try_from(self.count).unwrap());
+        (self.count, count / self.begun.elapsed().as_secs_f64())
+    }
 }
 
 /// Batches from one writer.
 async fn batches(db: &Db, dice: &mut Dice, time: Duration) -> (u64, f64) {
-    rate(time, async || {
+    let mut pace = Pace::start(time);
+    while pace.goes_on() {
         let wanted: Vec<Wanted> = (0..BATCH).map(|_| dice.wanted()).collect();
         batch(db, &wanted).await;
-        BATCH
-    })
-    .await
+        pace.count += u64::try_from(BATCH).unwrap();
+    }
+    pace.rate()
 }
 
 /// One transfer per request, from many callers.
 async fn single(db: &Db, writer: &Arc<Writer>, time: Duration) -> (u64, f64) {
     let seed = NEXT.fetch_add(1, Ordering::Relaxed) << 32;
+    let mut all = Pace::start(time);
     let callers = (0..CALLERS).map(|n| {
         let (db, writer) = (db.clone(), Arc::clone(writer));
         let mut dice = Dice(seed + u64::try_from(n).unwrap());
-        let work = async move {
-            rate(time, async || {
+        tokio::spawn(async move {
+            let mut pace = Pace::start(time);
+            while pace.goes_on() {
                 let posted = writer.post(&db, Currency::Usd, dice.wanted()).await;
                 posted.unwrap().unwrap();
-                1
-            })
-            .await
-        };
-        tokio::spawn(work)
+                pace.count += 1;
+            }
+            pace.count
+        })
     });
-    let begun = Instant::now();
-    let done = join_all(callers).await;
-    let count = done.into_iter().map(|d| d.unwrap().0).sum::<u64>();
-    (
-        count,
-        f64::from(u32::try_from(count).unwrap()) / begun.elapsed().as_secs_f64(),
-    )
+    all.count = join_all(callers)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .sum();
+    all.rate()
 }
 
 /// Adds what a measurement cost.
@@ -198,9 +217,7 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
     fund(&db).await;
     row_locks::fund(&yard_sql).await;
     for sql in [&sql, &yard_sql] {
-        sql.batch_execute("VACUUM ANALYZE account; VACUUM ANALYZE transfer")
-            .await
-            .unwrap();
+        Cluster::vacuum(sql, &["account", "transfer"]).await;
     }
     let mut many = [Vec::new(), Vec::new(), Vec::new()];
     let mut one = [Vec::new(), Vec::new()];

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use domain::id::LeaseId;
 use tokio_postgres::Client;
 
+use crate::cluster::Cluster;
+
 /// The boot that every machine reports.
 pub const BOOT: &str = "boot-1";
 /// When every container was started, as its engine says it.
@@ -31,7 +33,7 @@ WITH renter AS (
   SELECT gen_random_uuid(), 'renter', now() FROM generate_series(1, 1 + (SELECT count(*) FROM gpu) / $1::bigint)
   RETURNING id)
 INSERT INTO account (ledger, code, owner, constrained, credits)
-SELECT 1, 200, id, true, 1000000000 FROM renter";
+SELECT 840, 200, id, true, 1000000000 FROM renter";
 
 /// Which GPU is whose, and the ids of everything.
 const PLAN: &str = "
@@ -45,7 +47,7 @@ SELECT g.id AS gpu, g.machine_id AS machine, o.id AS offer, o.party_id AS provid
 const ROWS: [&str; 7] = [
     "INSERT INTO quote (id, party_id, offer_id, offer_version, gpu_model, gpu_count, disk_gib, duration_seconds,
             ledger, gpu_hour, storage_gib_month, fee_bps, tax_bps, simulated, signature, created_at, expires_at)
-     SELECT quote, party, offer, 1, 'h100-sxm-80gb', 1, 10, 36000, 1, 2100000, 50000, 500, 0, true,
+     SELECT quote, party, offer, 1, 'h100-sxm-80gb', 1, 10, 36000, 840, 2100000, 50000, 500, 0, true,
             decode(repeat('00', 64), 'hex'), at, at FROM plan",
     "INSERT INTO lease (id, quote_id, party_id, provider_id, offer_id, machine_id, workload, placement, state,
             state_reason, state_detail, state_at, progress_at, created_at, started_at, container_id,
@@ -96,12 +98,8 @@ pub async fn running(sql: &Client) -> Vec<Running> {
     let run = |l: &String| LeaseId::from_uuid(l.parse().unwrap()).to_string();
     let runs: Vec<String> = leases.iter().map(run).collect();
     sql.execute(RUNS, &[&leases, &runs]).await.unwrap();
-    // The update left as many dead rows as there are leases.
-    sql.batch_execute(
-        "VACUUM ANALYZE meter; VACUUM ANALYZE lease; VACUUM ANALYZE hold; VACUUM ANALYZE account",
-    )
-    .await
-    .unwrap();
+    // The updates left as many dead rows as there are leases.
+    Cluster::vacuum(sql, &["meter", "lease", "hold", "account"]).await;
     let machine = |(machine, leases)| Running { machine, leases };
     machines.into_iter().map(machine).collect()
 }
