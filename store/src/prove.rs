@@ -242,7 +242,10 @@ const INVARIANTS: &[(&str, &str, &str)] = &[
 /// Checks every invariant over one snapshot.
 pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
     let mut rows = Vec::new();
-    let all = INVARIANTS.iter().chain(money::MONEY).chain(invoice::INVOICES);
+    let all = INVARIANTS
+        .iter()
+        .chain(money::MONEY)
+        .chain(invoice::INVOICES);
     for &(id, statement, query) in all {
         let counted = format!(
             "SELECT example, count(*) OVER () AS violations FROM ({query}) broken LIMIT 10"
