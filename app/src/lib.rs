@@ -12,6 +12,7 @@ mod burning;
 pub mod context;
 pub mod credit;
 pub mod credit_note;
+pub mod day;
 pub mod dispute;
 pub mod earnings;
 pub mod error;

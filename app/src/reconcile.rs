@@ -135,6 +135,11 @@ pub const STEPS: &[Step] = &[
         run: |cx| Box::pin(drain_outbox(cx)),
     },
     Step {
+        name: "sign_days",
+        every: Span::from_mins(10),
+        run: |cx| Box::pin(crate::day::sign_days(cx)),
+    },
+    Step {
         name: "sweep_idempotency",
         every: Span::from_hours(1),
         run: |cx| Box::pin(sweep_idempotency(cx)),

@@ -119,11 +119,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         disk: u32,
     },
-    /// List what happened to a lease, and why
+    /// List what happened to a lease, and why; without a lease, what you were told (low money, …)
     Events {
         /// Which lease
         #[arg(value_name = "LEASE")]
-        lease: LeaseId,
+        lease: Option<LeaseId>,
         /// Which page.
         #[command(flatten)]
         page: Page,

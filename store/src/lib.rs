@@ -12,6 +12,7 @@ pub mod budget;
 pub mod charge;
 mod convert;
 pub mod credit;
+pub mod day;
 pub mod db;
 pub mod dispute;
 pub mod enrollment;

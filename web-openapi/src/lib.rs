@@ -12,6 +12,7 @@ pub mod event;
 pub mod gpu;
 pub mod invoice;
 pub mod lease;
+pub mod ledger;
 pub mod machine;
 pub mod money;
 pub mod offer;

@@ -18,8 +18,8 @@ mod finish;
 
 use super::fault::Fault;
 use super::{
-    adjustment, agent, api_key, budget, credit, gpu, invoice, lease, machine, offer, payout, prove,
-    quote, session, statement, usage, wallet,
+    adjustment, agent, api_key, budget, credit, event, gpu, invoice, lease, ledger, machine, offer,
+    payout, prove, quote, session, statement, usage, wallet,
 };
 
 /// What every operation may answer instead.
@@ -124,6 +124,8 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(wallet::get_wallet)
         .service(wallet::create_top_up)
         .service(wallet::list_transactions)
+        .service(event::list_events)
+        .service(ledger::list_ledger_days)
         .service(wallet::get_earnings)
         .service(usage::get_usage)
         .service(usage::get_usage_focus)
