@@ -192,7 +192,10 @@ async fn adjust_with<T: Serialize>(
         ("party", Some(a.party_id)),
         ("account", Some(a.account)),
         ("borne by", Some(a.borne_by)),
-        ("amount", Some(format!("{} {}", a.direction, money(&a.amount)))),
+        (
+            "amount",
+            Some(format!("{} {}", a.direction, money(&a.amount))),
+        ),
         ("state", Some(a.state)),
         ("reason", Some(a.reason)),
         (

@@ -48,7 +48,14 @@ async fn run(arguments: &[&str], answer: (u16, Value)) -> (String, Value, String
 #[tokio::test]
 async fn money_is_moved_by_a_person_who_logs_in() {
     let adjust = [
-        "adjust", "debit", "150", "--party", PARTY, "--borne-by", "suspense", "--reason",
+        "adjust",
+        "debit",
+        "150",
+        "--party",
+        PARTY,
+        "--borne-by",
+        "suspense",
+        "--reason",
         "counted wrong",
     ];
     let (line, body, out) = run(&adjust, (201, adjustment("proposed"))).await;
@@ -75,17 +82,36 @@ async fn credit_is_granted_and_lists_are_shown() {
         "expires_at": "2026-12-31T09:00:00Z", "created_at": "2026-12-01T09:00:00Z",
     });
     let grant = [
-        "credit", "promo", "20", "--party", PARTY, "--expires-after", "30d", "--reason", "welcome",
+        "credit",
+        "promo",
+        "20",
+        "--party",
+        PARTY,
+        "--expires-after",
+        "30d",
+        "--reason",
+        "welcome",
     ];
     let (line, body, out) = run(&grant, (201, credit.clone())).await;
     assert_eq!(line, "POST /v1/admin/credits");
-    assert_eq!((&body["type"], &body["party_id"]), (&json!("promo"), &json!(PARTY)));
+    assert_eq!(
+        (&body["type"], &body["party_id"]),
+        (&json!("promo"), &json!(PARTY))
+    );
     assert!(body["expires_at"].is_string() && body.get("lease_id").is_none());
     assert!(out.contains("20.00 USD") && out.contains("crd_1"), "{out}");
-    let page = |row: Value| (200, json!({"data": [row], "has_more": true, "next_cursor": "abc"}));
+    let page = |row: Value| {
+        (
+            200,
+            json!({"data": [row], "has_more": true, "next_cursor": "abc"}),
+        )
+    };
     let (line, _, out) = run(&["credits"], page(credit)).await;
     assert!(line.starts_with("GET /v1/admin/credits"), "{line}");
-    assert!(out.contains("12.50 USD") && out.contains("--cursor abc"), "{out}");
+    assert!(
+        out.contains("12.50 USD") && out.contains("--cursor abc"),
+        "{out}"
+    );
     let (_, _, out) = run(&["adjustments"], page(adjustment("proposed"))).await;
     assert!(out.contains("counted wrong"), "{out}");
 }

@@ -101,9 +101,21 @@ fn provider_views() -> Vec<View> {
         "state_at": "2026-12-01T09:00:02Z"});
     vec![
         (vec!["earnings"], earned, "of it payable    2.50 USD"),
-        (vec!["payouts"], page(payout.clone()), "2.50 USD (play money)"),
-        (vec!["payout", "create", "--amount", "2.50"], payout.clone(), "on its way"),
-        (vec!["payout", "show", "pay_00000000000000000000000001"], payout, "in_flight"),
+        (
+            vec!["payouts"],
+            page(payout.clone()),
+            "2.50 USD (play money)",
+        ),
+        (
+            vec!["payout", "create", "--amount", "2.50"],
+            payout.clone(),
+            "on its way",
+        ),
+        (
+            vec!["payout", "show", "pay_00000000000000000000000001"],
+            payout,
+            "in_flight",
+        ),
         (
             vec!["machines"],
             page(machine.clone()),
