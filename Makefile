@@ -22,8 +22,8 @@ check: ## format, lints, laws of the house, spelling
 fmt: ## format the code
 	@cargo fmt --all
 
-bench: ## measurements
-	@if [ -x deploy/dev/bench.sh ]; then exec bash deploy/dev/bench.sh; else echo "There are no benches yet."; fi
+bench: ## measurements, each against a yardstick of the same run (BENCH="--rows bookings --seconds 5")
+	@exec bash deploy/dev/bench.sh $(BENCH)
 
 clean-data: ## forget the demo: database, keys, log-ins, containers
 	@exec bash deploy/dev/clean-data.sh

@@ -37,6 +37,7 @@ pub mod payout;
 pub mod prove;
 pub mod quote;
 pub mod session;
+pub mod statement;
 pub mod usage;
 pub mod version;
 pub mod view;

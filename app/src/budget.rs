@@ -7,6 +7,7 @@ use domain::clock::Timestamp;
 use domain::id::{BudgetId, PartyId};
 use domain::money::{Currency, Micros};
 use domain::refusal::Code;
+use serde_json::json;
 use store::budget::{AlertRecord, BudgetRecord};
 use store::db::{Ro, Tx};
 use store::page::{Page, Paged};
@@ -16,6 +17,8 @@ use crate::error::Error;
 
 /// Most alerts of one budget.
 const ALERTS: usize = 10;
+/// Most budgets of one party: each is looked at again and again.
+const MOST: i64 = 100;
 
 /// A budget and how far it is used.
 #[derive(Clone, Debug)]
@@ -57,7 +60,9 @@ pub(crate) async fn spent(
     Ok(charged.plus(open.renter()?)?)
 }
 
-/// The budgets of some parties that forbid spending now.
+/// The budgets of some parties that forbid spending now: those of which 100 % were told in this
+/// period. Nothing is summed here, since bookings of others wait in the same transaction; the sums
+/// are made by the watch, and when a budget is made or changed.
 #[derive(Debug)]
 pub(crate) struct Gate(Vec<(BudgetRecord, Micros)>);
 
@@ -68,10 +73,13 @@ impl Gate {
         now: Timestamp,
     ) -> Result<Self, Error> {
         let mut shut = Vec::new();
-        for budget in store::budget::stopping(ro, parties).await? {
-            let spent = spent(ro, &budget, now).await?;
-            if budget.terms.forbids(spent) {
-                shut.push((budget, spent));
+        for (budget, reached) in store::budget::stopping(ro, parties).await? {
+            let period_from = budget.terms.period.start(now);
+            let now_reached = reached
+                .iter()
+                .find(|r| r.version == budget.version && r.period_from == period_from);
+            if let Some(reached) = now_reached {
+                shut.push((budget, reached.spent));
             }
         }
         Ok(Self(shut))
@@ -132,6 +140,42 @@ async fn check_subject(ro: &mut Ro, party: PartyId, scope: &BudgetScope) -> Resu
     Err(Error::field(pointer, "unknown_value", told))
 }
 
+/// Tells each threshold that `spent` has reached, unless it was told before; how many were told.
+pub(crate) async fn tell(
+    tx: &mut Tx,
+    budget: &BudgetRecord,
+    spent: Micros,
+    now: Timestamp,
+) -> Result<usize, Error> {
+    let period_from = budget.terms.period.start(now);
+    let mut told = 0usize;
+    for percent in budget.terms.due_alerts(spent) {
+        let alert = AlertRecord {
+            percent,
+            period_from,
+            spent,
+            at: now,
+        };
+        if !store::budget::insert_alert(tx, budget, alert).await? {
+            continue;
+        }
+        let message = json!({
+            "party": budget.party.to_string(),
+            "scope": budget.terms.scope.as_str(),
+            "period": budget.terms.period.as_str(),
+            "percent": percent,
+            "spent": spent.to_string(),
+            "limit": budget.terms.limit.to_string(),
+            "currency": budget.currency.code(),
+            "action": budget.terms.action.as_str(),
+        });
+        let key = budget.id.to_string();
+        store::outbox::put(tx, ("budget.alert", &key), &message, now).await?;
+        told = told.saturating_add(1);
+    }
+    Ok(told)
+}
+
 async fn view(ro: &mut Ro, budget: BudgetRecord, now: Timestamp) -> Result<BudgetView, Error> {
     let period_from = budget.terms.period.start(now);
     Ok(BudgetView {
@@ -163,8 +207,15 @@ pub async fn create(
     };
     let (once, budget) = (&once, &budget);
     mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
+        store::invoice::lock_party(tx, party).await?;
+        if store::budget::count(tx, party).await? >= MOST {
+            let told = format!("A party has at most {MOST} budgets.");
+            return Err(Error::field("/scope", "out_of_range", told));
+        }
         check_subject(tx, party, &budget.terms.scope).await?;
         store::budget::insert(tx, budget).await?;
+        let spent = spent(tx, budget, now).await?;
+        tell(tx, budget, spent, now).await?;
         let what = Audited {
             action: "budget.create",
             object: budget.id.to_string(),
@@ -250,6 +301,8 @@ pub async fn change(
                 after.version = before.version.saturating_add(1);
                 after.updated_at = now;
                 store::budget::save(tx, &after).await?;
+                let spent = spent(tx, &after, now).await?;
+                tell(tx, &after, spent, now).await?;
                 let what = Audited {
                     action: "budget.change",
                     object: after.id.to_string(),

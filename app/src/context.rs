@@ -91,6 +91,11 @@ pub trait Signer: Send + Sync {
         &self,
         body: billing::statement::StatementBody,
     ) -> Result<Vec<u8>, billing::statement::StatementFault>;
+    /// Signs a provider's earnings of a period and renders the document.
+    fn sign_earnings(
+        &self,
+        body: billing::statement::EarningsBody,
+    ) -> Result<Vec<u8>, billing::statement::StatementFault>;
 }
 
 /// Told when the desired state of a machine changed, so that its link sends it at once.

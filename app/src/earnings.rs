@@ -11,6 +11,10 @@ use store::db::Ro;
 use crate::context::{Caller, Cx};
 use crate::error::Error;
 
+mod statement;
+
+pub use statement::{EarningsPeriod, statement};
+
 /// A provider's earnings.
 #[derive(Clone, Copy, Debug)]
 pub struct EarningsView {

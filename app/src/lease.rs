@@ -19,7 +19,8 @@ mod act;
 mod book;
 pub(crate) mod change;
 pub(crate) mod money;
-mod statement;
+mod resize;
+pub(crate) mod statement;
 mod view;
 
 pub use act::act;
@@ -51,6 +52,11 @@ pub enum LeaseAct {
     Resume,
     /// End, delete the disk.
     End,
+    /// Grow the disk.
+    Resize {
+        /// The new size.
+        disk_gib: u32,
+    },
 }
 
 /// What a lease has cost.

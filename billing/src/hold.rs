@@ -178,6 +178,13 @@ pub fn is_short(burn: Burn, remaining: Micros) -> Result<bool, MoneyError> {
     Ok(remaining < burn.running(half_window)?.plus(burn.retention()?)?)
 }
 
+/// What a hold must be raised by when a lease burns at `new` instead of `old` from now on: the
+/// larger promise of the disk, and [`WINDOW_MIN`] until the next renewal.
+pub fn grown(old: Burn, new: Burn) -> Result<Micros, MoneyError> {
+    let needs = |b: Burn| b.running(WINDOW_MIN)?.plus(b.retention()?);
+    Ok(needs(new)?.minus(needs(old)?)?.max(Micros::ZERO))
+}
+
 /// What to do with a running lease's hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
@@ -303,6 +310,15 @@ mod tests {
             ..b
         };
         assert_eq!(taxed.retention(), Ok(Micros::new(285_601)));
+    }
+
+    #[test]
+    fn a_larger_disk_needs_a_larger_promise() {
+        // 24 h and 3 min of 0.01 USD an hour more.
+        let (old, new) = (burn(2_100_000, 7_300_000), burn(2_100_000, 14_600_000));
+        assert_eq!(grown(old, new), Ok(Micros::new(240_500)));
+        assert_eq!(grown(old, old), Ok(Micros::ZERO));
+        assert_eq!(grown(new, old), Ok(Micros::ZERO));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const SLACK_MS: i128 = 1_000;
 /// A difference between the clocks that no delay explains: one of them was set.
 const STEP_MS: i64 = 60_000;
 /// How much time a machine's clock alone can prove, where the server's was set back.
-const TRUST_MS: i64 = 3_600_000;
+const TRUST_MS: i64 = 60 * STEP_MS;
 
 /// What a meter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -193,13 +193,18 @@ impl Meter {
         if by_machine <= 0 {
             return None;
         }
-        let (at, skew_ms) = self.unstepped(at, last.at, by_machine);
+        let (at, skew_ms, stepped) = self.unstepped(at, last.at, by_machine);
         let target = self.until.map_or(at, |until| until.min(at));
         if target <= self.through {
             return None;
         }
         let start = last.at.min(target);
-        let proven = proven_ms(room_ms(start, target), by_machine);
+        let by_server = room_ms(start, target);
+        let proven = if stepped {
+            by_server.min(by_machine)
+        } else {
+            proven_ms(by_server, by_machine)
+        };
         let total = self.billable_ms.saturating_add(proven);
         let total = affordable_ms.map_or(total, |most| total.min(most.max(self.billable_ms)));
         let proven = total.saturating_sub(self.billable_ms);
@@ -213,23 +218,23 @@ impl Meter {
         })
     }
 
-    /// The time of a proof, and the skew, once steps of the server's clock are taken out.
-    fn unstepped(&self, at: Timestamp, last: Timestamp, by_machine: i64) -> (Timestamp, i64) {
+    /// The time of a proof, and the skew, once a step of the server's clock is taken out; and
+    /// whether there was one.
+    fn unstepped(&self, at: Timestamp, last: Timestamp, by_machine: i64) -> (Timestamp, i64, bool) {
         if at < last {
             // It was set back behind the last proof: only the machine's clock is left.
             let real = last.plus(Span::from_millis(by_machine.min(TRUST_MS)));
             let more = room_ms(at, real);
-            return (real, self.skew_ms.saturating_add(more));
+            return (real, self.skew_ms.saturating_add(more), true);
+        }
+        let excess = room_ms(last, at).saturating_sub(by_machine);
+        if excess <= STEP_MS {
+            return (at, self.skew_ms, false);
         }
         // It was set ahead: perhaps after it had been set back.
-        let excess = room_ms(last, at).saturating_sub(by_machine);
-        let back = if excess > STEP_MS {
-            self.skew_ms.min(excess)
-        } else {
-            0
-        };
+        let back = self.skew_ms.min(excess);
         let skew_ms = self.skew_ms.saturating_sub(back);
-        (at.minus(Span::from_millis(back)), skew_ms)
+        (at.minus(Span::from_millis(back)), skew_ms, true)
     }
 
     fn begin_range(&self, proof: Proof) -> Option<Self> {
@@ -311,11 +316,8 @@ impl Meter {
 }
 
 /// What two proofs prove: the smaller of what both clocks saw, with some drift and delay granted to
-/// the machine's; and what the machine's says alone, where the server's was set ahead.
+/// the machine's.
 fn proven_ms(by_server: i64, by_machine: i64) -> i64 {
-    if by_server.saturating_sub(by_machine) > STEP_MS {
-        return by_machine;
-    }
     let machine = i128::from(by_machine);
     let drift = machine.saturating_mul(DRIFT_PPM).div_euclid(1_000_000);
     let granted = machine.saturating_add(drift).saturating_add(SLACK_MS);

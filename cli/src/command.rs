@@ -110,6 +110,15 @@ pub(crate) enum Command {
     Resume(LeaseAct),
     /// End a lease and delete its disk
     End(LeaseAct),
+    /// Grow the disk of a lease; the new size is billed from that second on
+    Resize {
+        /// Which lease
+        #[arg(value_name = "LEASE")]
+        lease: LeaseId,
+        /// The new size in GiB
+        #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        disk: u32,
+    },
     /// List what happened to a lease, and why
     Events {
         /// Which lease
@@ -128,11 +137,12 @@ pub(crate) enum Command {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Recompute a statement offline
+    /// Recompute statements offline, and check that a lease's statement and its provider's
+    /// earnings meet
     Verify {
-        /// The statement
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        /// The statements
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
         /// The market's statement key (Ed25519, 64 hex digits) [default: the profile's]
         #[arg(long, value_name = "HEX")]
         key: Option<String>,
@@ -159,6 +169,8 @@ pub(crate) enum Command {
     },
     /// For the operator's people: credits, adjustments
     Admin(Box<Admin>),
+    /// Get the signed statement of a period's earnings: `verify` recomputes it
+    EarningsStatement(EarningsStatement),
     /// Sum up what was charged, or export it
     Usage(Usage),
     /// List invoices and credit notes
@@ -193,6 +205,23 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: OfferCommand,
     },
+}
+
+/// A period of earnings.
+#[derive(Debug, Args)]
+pub(crate) struct EarningsStatement {
+    /// Charges booked from this time on, e.g. 2026-11-01T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: String,
+    /// And before this time [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<String>,
+    /// Only this lease
+    #[arg(long, value_name = "LEASE")]
+    pub(crate) lease: Option<LeaseId>,
+    /// Write it to a file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// Which page of a list.

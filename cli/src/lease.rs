@@ -1,4 +1,4 @@
-//! Leases: list, show, stop, resume, end.
+//! Leases: list, show, stop, resume, end, resize.
 
 pub(crate) mod booking;
 pub(crate) mod log;
@@ -183,6 +183,25 @@ pub(crate) async fn end(
     act(cx, output, args, LeaseActionKind::End).await
 }
 
+/// Grows the disk.
+pub(crate) async fn resize(
+    cx: &Context,
+    output: &mut Output<'_>,
+    (lease, disk_gib): (LeaseId, u32),
+) -> Result<(), Fault> {
+    let path = format!("/v1/leases/{lease}/actions");
+    let kind = LeaseActionKind::Resize;
+    let action = LeaseAction {
+        kind,
+        disk_gib: Some(disk_gib),
+    };
+    let answer = cx.client.post(&path, &action).await?;
+    if output.json() {
+        return output.document(&answer.body);
+    }
+    output.say(&after_action(&answer.read()?, kind, &cx.view()))
+}
+
 async fn act(
     cx: &Context,
     output: &mut Output<'_>,
@@ -190,7 +209,11 @@ async fn act(
     kind: LeaseActionKind,
 ) -> Result<(), Fault> {
     let path = format!("/v1/leases/{}/actions", args.lease);
-    let mut answer = cx.client.post(&path, &LeaseAction { kind }).await?;
+    let action = LeaseAction {
+        kind,
+        disk_gib: None,
+    };
+    let mut answer = cx.client.post(&path, &action).await?;
     if args.wait {
         answer = watch::until_settled(cx, output, answer).await?;
     }
@@ -225,6 +248,11 @@ pub(crate) fn after_action(lease: &Lease, kind: LeaseActionKind, view: &View) ->
             ));
         }
         LeaseActionKind::Resume => lines.push(format!("Next: gpumarket show {} --watch", lease.id)),
+        LeaseActionKind::Resize => lines.push(format!(
+            "The disk has {} GiB. Rate now: {}.",
+            lease.disk_gib,
+            rate(&lease.cost.rate)
+        )),
         LeaseActionKind::End => {
             lines.push("Nothing more is billed.".to_owned());
             lines.push(format!(

@@ -1,13 +1,21 @@
-//! Statements: fetch the signed bill of a lease, and recompute it without the market.
+//! Statements: fetch the signed bill of a lease or of a period's earnings, and recompute them without
+//! the market.
+
+mod earnings;
+mod meeting;
 
 use std::path::{Path, PathBuf};
 
-use billing::statement::{MeterLines, StatementFault, Verified, verify as recompute};
+use billing::statement::{
+    Document, MeterLines, Stated, StatementBody, StatementFault, Verified, read,
+};
 use comfy_table::Table;
 use domain::id::LeaseId;
-use domain::money::{Micros, Period, Rate};
-use serde_json::json;
+use domain::money::{Micros, Period};
+use serde_json::{Value, json};
 
+use crate::client::Answer;
+use crate::command::EarningsStatement;
 use crate::config::replace_file;
 use crate::context::Context;
 use crate::fault::{Fault, Local};
@@ -21,10 +29,24 @@ pub(crate) async fn fetch(
     lease: LeaseId,
     file: Option<PathBuf>,
 ) -> Result<(), Fault> {
-    let answer = cx
-        .client
-        .get(&format!("/v1/leases/{lease}/statement"), &[])
-        .await?;
+    let path = format!("/v1/leases/{lease}/statement");
+    keep(output, &cx.client.get(&path, &[]).await?, file)
+}
+
+/// Fetches the earnings of a period and keeps their bytes as they are.
+pub(crate) async fn fetch_earnings(
+    cx: &Context,
+    output: &mut Output<'_>,
+    args: EarningsStatement,
+) -> Result<(), Fault> {
+    let mut query = vec![("from", args.from)];
+    query.extend(args.to.map(|to| ("to", to)));
+    query.extend(args.lease.map(|lease| ("lease", lease.to_string())));
+    let answer = cx.client.get("/v1/earnings/statement", &query).await?;
+    keep(output, &answer, args.output)
+}
+
+fn keep(output: &mut Output<'_>, answer: &Answer, file: Option<PathBuf>) -> Result<(), Fault> {
     let Some(file) = file else {
         return output.document(&answer.body);
     };
@@ -55,33 +77,72 @@ pub(crate) enum Trust {
     None,
 }
 
-/// Recomputes a statement, offline.
+/// Recomputes statements, offline; and compares each lease's with each provider's earnings.
 pub(crate) fn verify(
     cx: &Context,
     output: &mut Output<'_>,
-    file: &Path,
+    files: &[PathBuf],
     key: Option<String>,
 ) -> Result<(), Fault> {
-    let bytes = std::fs::read(file)
-        .map_err(|bad| Local::new("file", format!("{} cannot be read: {bad}.", file.display())))?;
     let (text, trust) = match (key, cx.profile.statement_key.clone()) {
         (Some(given), _) => (Some(given), Trust::Given),
         (None, Some(pinned)) => (Some(pinned), Trust::Pinned(cx.profile_name.clone())),
         (None, None) => (None, Trust::None),
     };
     let trusted = text.as_deref().map(read_key).transpose()?;
-    let verified = recompute(&bytes, trusted).map_err(|fault| refuse(file, &fault, &trust))?;
-    if output.json() {
-        let statement = &verified.statement;
-        return output.value(&json!({
-            "valid": true,
-            "key_is_trusted": verified.key_is_trusted,
-            "signed_by": statement.signed_by,
-            "charges": verified.charges,
-            "body": statement.body,
-        }));
+    let mut documents = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(file).map_err(|bad| {
+            Local::new("file", format!("{} cannot be read: {bad}.", file.display()))
+        })?;
+        let document = read(&bytes, trusted).map_err(|fault| refuse(file, &fault, &trust))?;
+        documents.push((file.as_path(), document));
     }
-    picture(output, &verified, &trust, &cx.view())
+    let meetings = meeting::all(&documents)?;
+    if output.json() {
+        let each: Vec<Value> = documents.iter().map(|(_, d)| as_json(d)).collect();
+        return match (each.as_slice(), documents.len()) {
+            ([only], 1) => output.value(only),
+            _ => output.value(&json!({
+                "valid": true,
+                "documents": each,
+                "meetings": meetings.iter().map(meeting::Meeting::as_json).collect::<Vec<_>>(),
+            })),
+        };
+    }
+    for (file, document) in &documents {
+        if documents.len() > 1 {
+            output.say(&format!("{}\n", file.display()))?;
+        }
+        match document {
+            Document::Lease(found) => picture(output, found, &trust, &cx.view())?,
+            Document::Earnings(found) => earnings::picture(output, found, &trust, &cx.view())?,
+        }
+        if documents.len() > 1 {
+            output.say("")?;
+        }
+    }
+    meetings
+        .iter()
+        .try_for_each(|meeting| output.say(&meeting.as_text()))
+}
+
+fn as_json(document: &Document) -> Value {
+    match document {
+        Document::Lease(v) => verified_json(v),
+        Document::Earnings(v) => verified_json(v),
+    }
+}
+
+fn verified_json<B: Stated>(verified: &Verified<B>) -> Value {
+    let statement = &verified.statement;
+    json!({
+        "valid": true,
+        "key_is_trusted": verified.key_is_trusted,
+        "signed_by": statement.signed_by,
+        "charges": verified.charges,
+        "body": statement.body,
+    })
 }
 
 fn read_key(text: &str) -> Result<[u8; 32], Fault> {
@@ -115,7 +176,7 @@ fn refuse(file: &Path, fault: &StatementFault, trust: &Trust) -> Fault {
 
 fn picture(
     output: &mut Output<'_>,
-    verified: &Verified,
+    verified: &Verified<StatementBody>,
     trust: &Trust,
     view: &View,
 ) -> Result<(), Fault> {
@@ -148,7 +209,7 @@ fn picture(
         ("provider gets", amount(body.total.provider_gets_micros)),
     ]))?;
     output.say("")?;
-    output.table(&verdict(verified, trust))
+    output.table(&verdict(verified, trust, body.simulated))
 }
 
 fn meters(meters: &[MeterLines], currency: &str) -> Table {
@@ -180,16 +241,20 @@ fn meters(meters: &[MeterLines], currency: &str) -> Table {
 }
 
 fn price(meter: &MeterLines, currency: &str) -> String {
-    let rate = Period::from_millis(meter.period_ms).map(|per| Rate {
-        price: Micros::new(meter.price_micros),
-        per,
-    });
-    let per = match rate.map(|r| r.per) {
+    let prices: Vec<i64> = meter.prices().iter().map(|s| s.price_micros).collect();
+    per_period(&prices, meter.period_ms, currency)
+}
+
+/// `0.010000, then 0.020000 USD per month`.
+fn per_period(prices: &[i64], period_ms: i64, currency: &str) -> String {
+    let per = match Period::from_millis(period_ms) {
         Some(Period::Hour) => "hour",
         Some(Period::Month) => "month",
         None => "period",
     };
-    format!("{} per {per}", micros(meter.price_micros, currency))
+    let each = prices.iter().map(|price| Micros::new(*price).to_string());
+    let all = each.collect::<Vec<_>>().join(", then ");
+    format!("{all} {currency} per {per}")
 }
 
 /// `3605.250 (1 h 00 min 05 s)`.
@@ -203,8 +268,7 @@ fn exact_seconds(millis: i64) -> String {
 }
 
 /// What was recomputed, and who signed.
-fn verdict(verified: &Verified, trust: &Trust) -> Table {
-    let statement = &verified.statement;
+fn verdict<B>(verified: &Verified<B>, trust: &Trust, simulated: bool) -> Table {
     let charges = match verified.charges {
         1 => "1 charge".to_owned(),
         many => format!("{many} charges"),
@@ -216,7 +280,6 @@ fn verdict(verified: &Verified, trust: &Trust) -> Table {
             log in to pin the market's key, or give it with --key"
             .to_owned(),
     };
-    let simulated = statement.body.simulated;
     facts([
         (
             "VALID",
@@ -229,7 +292,7 @@ fn verdict(verified: &Verified, trust: &Trust) -> Table {
             Some("agree: renter pays = provider gets + fee + tax".to_owned()),
         ),
         ("signature", Some(signature)),
-        ("signed by", Some(statement.signed_by.clone())),
+        ("signed by", Some(verified.statement.signed_by.clone())),
         (
             "note",
             simulated.then(|| "the GPUs were simulated".to_owned()),

@@ -2,6 +2,7 @@
 # A private PostgreSQL cluster, run by a user that is not root, reachable on loopback and a socket in its folder.
 # usage: postgres.sh start DIR PORT [durable|fast]   durable (default): safe over a power cut; fast: for tests, not safe
 #        postgres.sh stop DIR PORT                   stops it; the data stay
+#        postgres.sh crash DIR PORT                  stops it at once, without a word to anybody, as a power cut would
 #        postgres.sh url DIR PORT [DATABASE]         prints postgres://…, for a superuser without a password; the cluster
 #                                                    has the databases postgres (default) and gpumarket
 #        postgres.sh alive DIR PORT                  succeeds if it runs
@@ -13,7 +14,7 @@ scripts=$(cd "$(dirname "$0")" && pwd)
 source "$scripts/say.sh"
 source "$scripts/where.sh"
 
-verb=${1:?usage: postgres.sh start|stop|url|alive|log|remove DIR PORT}
+verb=${1:?usage: postgres.sh start|stop|crash|url|alive|log|remove DIR PORT}
 asked=$(realpath -m "${2:?usage: postgres.sh $verb DIR PORT}")
 port=${3:?usage: postgres.sh $verb DIR PORT}
 option=${4:-}
@@ -110,15 +111,24 @@ stop() {
     fail "PostgreSQL in $folder does not stop."
 }
 
+# It starts again by itself from its log of changes.
+crash() {
+  bin=$(postgres_bin) || fail "PostgreSQL is not installed; deploy/dev/setup.sh installs it."
+  runs || fail "no PostgreSQL runs in $folder."
+  as_owner "$bin/pg_ctl" stop --silent --mode=immediate --timeout=30 --pgdata="$folder/data" >/dev/null 2>&1 || ! runs ||
+    fail "PostgreSQL in $folder does not stop."
+}
+
 # Where PostgreSQL is not installed there is nothing to stop or remove.
 if [[ $verb == stop || $verb == remove ]] && ! postgres_bin >/dev/null; then exit 0; fi
 
 case $verb in
   start) start ;;
   stop) choose_folder; stop ;;
+  crash) choose_folder; crash ;;
   url) printf 'postgres://postgres@127.0.0.1:%s/%s\n' "$port" "${option:-postgres}" ;;
   alive) choose_folder; bin=$(postgres_bin) && runs ;;
   log) choose_folder; printf '%s\n' "$folder/postgres.log" ;;
   remove) choose_folder; stop; rm -rf "$folder" ;;
-  *) fail "postgres.sh knows start, stop, url, alive, log and remove, not '$verb'." ;;
+  *) fail "postgres.sh knows start, stop, crash, url, alive, log and remove, not '$verb'." ;;
 esac

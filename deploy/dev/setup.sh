@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the market needs and this machine lacks. Does nothing, at once, when all is there.
-# usage: setup.sh [run|test|check]   (what for; default: test)
+# usage: setup.sh [run|test|check|bench]   (what for; default: test)
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./say.sh
@@ -23,6 +23,8 @@ if [[ $purpose == check ]]; then
   need shellcheck shellcheck
 else
   postgres_bin >/dev/null || missing+=(postgresql)
+fi
+if [[ $purpose == run || $purpose == test ]]; then
   need podman podman
   need runc runc
   need conmon conmon
@@ -60,7 +62,7 @@ has cargo || fail "cargo is not on the PATH: please install Rust first (the vers
 
 if ((${#missing[@]})); then install_packages; fi
 
-if [[ $purpose != run ]] && ! has cargo-nextest; then
+if [[ $purpose == test || $purpose == check ]] && ! has cargo-nextest; then
   say "    installing the test runner cargo-nextest $nextest_version from crates.io (some minutes, once per machine)"
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT

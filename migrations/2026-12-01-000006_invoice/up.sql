@@ -102,11 +102,10 @@ CREATE TABLE invoice_line (
         EXCLUDE USING gist (meter_id WITH =, side WITH =, int8range(seq_from, seq_to, '[]') WITH &&)
 );
 CREATE INDEX invoice_line_lease ON invoice_line (lease_id);
+-- How many of a meter's charges are invoiced: for the monthly run.
+CREATE INDEX invoice_line_meter ON invoice_line (meter_id, side);
 
 CREATE TRIGGER invoice_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON invoice
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER invoice_line_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON invoice_line
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-
--- Whose charges were booked since: for the monthly run.
-CREATE INDEX charge_at ON charge USING brin (at);

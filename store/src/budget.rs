@@ -50,6 +50,17 @@ pub struct AlertRecord {
     pub at: Timestamp,
 }
 
+/// That 100 % were reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReachedRecord {
+    /// Of the budget.
+    pub version: i64,
+    /// The period's beginning.
+    pub period_from: Timestamp,
+    /// What was spent then.
+    pub spent: Micros,
+}
+
 #[derive(Queryable, Selectable, Insertable, AsChangeset)]
 #[diesel(table_name = budget, treat_none_as_null = true)]
 struct Row {
@@ -202,8 +213,12 @@ pub async fn list(ro: &mut Ro, of: PartyId, page: Page) -> Result<Paged<BudgetRe
     )
 }
 
-/// The budgets of these parties that can stop leases.
-pub async fn stopping(ro: &mut Ro, of: &[PartyId]) -> Result<Vec<BudgetRecord>, Error> {
+/// The budgets of these parties that can stop leases, each with its alerts of 100 %, of whichever
+/// version and period.
+pub async fn stopping(
+    ro: &mut Ro,
+    of: &[PartyId],
+) -> Result<Vec<(BudgetRecord, Vec<ReachedRecord>)>, Error> {
     let parties: Vec<Uuid> = of.iter().map(|p| p.uuid()).collect();
     let query = budget::table
         .filter(budget::party_id.eq_any(parties))
@@ -212,7 +227,43 @@ pub async fn stopping(ro: &mut Ro, of: &[PartyId]) -> Result<Vec<BudgetRecord>, 
         .order(budget::id)
         .select(Row::as_select());
     let rows: Vec<Row> = query.load(ro.sql()?).await?;
-    rows.into_iter().map(Row::record).collect()
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = rows.iter().map(|r| r.id).collect();
+    let reached: Vec<(Uuid, i64, PgTimestamp, i64)> = budget_alert::table
+        .filter(budget_alert::budget_id.eq_any(ids))
+        .filter(budget_alert::percent.eq(100))
+        .select((
+            budget_alert::budget_id,
+            budget_alert::version,
+            budget_alert::period_from,
+            budget_alert::spent,
+        ))
+        .load(ro.sql()?)
+        .await?;
+    rows.into_iter()
+        .map(|row| {
+            let of_it = reached.iter().filter(|(id, ..)| *id == row.id);
+            let of_it = of_it.map(|(_id, version, from, spent)| ReachedRecord {
+                version: *version,
+                period_from: from_pg(*from),
+                spent: Micros::new(*spent),
+            });
+            let of_it = of_it.collect();
+            Ok((row.record()?, of_it))
+        })
+        .collect()
+}
+
+/// How many budgets the party has in force.
+pub async fn count(ro: &mut Ro, of: PartyId) -> Result<i64, Error> {
+    Ok(budget::table
+        .filter(budget::party_id.eq(of.uuid()))
+        .filter(budget::removed_at.is_null())
+        .count()
+        .get_result(ro.sql()?)
+        .await?)
 }
 
 /// Budgets in force of parties that have a live lease: nobody else's spending can grow.

@@ -24,7 +24,8 @@ mod find;
 mod gpu;
 
 pub use find::{
-    guarded, live_of_machine, overdue, provider_live, quotes_used, renter_live, wanted_of_machine,
+    guarded, live_of_machine, of_ids, overdue, provider_live, quotes_used, renter_live,
+    wanted_of_machine,
 };
 pub use gpu::{gpus_of, release_gpus, take_gpus};
 

@@ -269,6 +269,12 @@ fn supply(
     }
 }
 
+/// GiB promised to live leases on a machine.
+pub async fn disk_used_gib(ro: &mut Ro, machine: MachineId) -> Result<u64, Error> {
+    let used = disk_in_use(ro, &[machine]).await?;
+    Ok(used.get(&machine).copied().unwrap_or(0))
+}
+
 /// GiB promised to live leases, by machine.
 async fn disk_in_use(ro: &mut Ro, ids: &[MachineId]) -> Result<BTreeMap<MachineId, u64>, Error> {
     let ids: Vec<Uuid> = ids.iter().map(|m| m.uuid()).collect();

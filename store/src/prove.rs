@@ -11,6 +11,7 @@ use crate::db::Ro;
 use crate::error::Error;
 
 mod chain;
+mod invoice;
 mod money;
 
 /// One invariant and what violates it.
@@ -241,7 +242,11 @@ const INVARIANTS: &[(&str, &str, &str)] = &[
 /// Checks every invariant over one snapshot.
 pub async fn invariants(ro: &mut Ro) -> Result<Vec<InvariantRow>, Error> {
     let mut rows = Vec::new();
-    for &(id, statement, query) in INVARIANTS.iter().chain(money::MONEY) {
+    let all = INVARIANTS
+        .iter()
+        .chain(money::MONEY)
+        .chain(invoice::INVOICES);
+    for &(id, statement, query) in all {
         let counted = format!(
             "SELECT example, count(*) OVER () AS violations FROM ({query}) broken LIMIT 10"
         );

@@ -4,6 +4,7 @@
 
 use billing::account::AccountCode;
 use billing::focus::{Side, UsageDay};
+use billing::invoice::InvoiceKind;
 use billing::meter::Resource;
 use billing::month::{Period as Bounds, day_of};
 use billing::rating::Due;
@@ -63,15 +64,25 @@ struct Row {
     tax: i64,
 }
 
-/// The charges of `$1`'s account `$2` that end in (`$3`, `$4`].
-const OWN: &str = "
+/// The charges of `$1`'s account `$2` that end in (`$3`, `$4`]. The account's column is written into
+/// the text, so that its index is used; `more` joins more.
+fn own(side: Side, more: &str) -> String {
+    let column = match side {
+        Side::Cost => "wallet",
+        Side::Earnings => "earned",
+    };
+    format!(
+        "
   FROM charge c
-  JOIN account a ON a.id = CASE $5 WHEN 'cost' THEN c.wallet ELSE c.earned END
+  JOIN account a ON a.id = c.{column}
   JOIN meter m ON m.id = c.meter_id
   JOIN meter_segment s ON s.meter_id = c.meter_id AND s.no = c.segment
   JOIN lease l ON l.id = c.lease_id
   JOIN quote q ON q.id = l.quote_id
- WHERE a.owner = $1 AND a.code = $2 AND c.to_at > $3 AND c.to_at <= $4";
+  {more}
+ WHERE a.owner = $1 AND a.code = $2 AND c.to_at > $3 AND c.to_at <= $4"
+    )
+}
 
 /// The size of the disk that a charge is for.
 const GIB: &str = "CASE WHEN m.resource = 'storage' AND q.storage_gib_month > 0
@@ -109,14 +120,14 @@ pub async fn sums(
                 coalesce(sum(c.billable_ms * q.gpu_count) FILTER (WHERE m.resource = 'compute'), 0)::bigint AS gpu_ms,
                 coalesce(sum(c.billable_ms * {GIB}) FILTER (WHERE m.resource = 'storage'), 0)::bigint AS gib_ms,
                 sum(c.gross)::bigint AS gross, sum(c.fee)::bigint AS fee, sum(c.tax)::bigint AS tax
-         {OWN} GROUP BY 1 ORDER BY {order} LIMIT $6"
+         {} GROUP BY 1 ORDER BY {order} LIMIT $5",
+        own(side, "")
     );
     let rows: Vec<Row> = diesel::sql_query(query)
         .bind::<SqlUuid, _>(party.uuid())
         .bind::<SmallInt, _>(code(side).code())
         .bind::<Timestamptz, _>(to_pg(bounds.from))
         .bind::<Timestamptz, _>(to_pg(bounds.to))
-        .bind::<Text, _>(side.as_str())
         .bind::<BigInt, _>(i64::from(most))
         .load(ro.sql()?)
         .await?;
@@ -174,28 +185,31 @@ pub async fn days(
     bounds: Bounds,
     most: u32,
 ) -> Result<Vec<UsageDay>, Error> {
-    let (head, tail) = OWN.split_once(" WHERE ").unwrap_or((OWN, ""));
+    let invoiced = format!(
+        "LEFT JOIN invoice_line il ON il.meter_id = c.meter_id AND il.side = '{}'
+              AND int8range(il.seq_from, il.seq_to, '[]') @> c.seq
+         LEFT JOIN invoice i ON i.id = il.invoice_id",
+        match side {
+            Side::Cost => InvoiceKind::Sale.as_str(),
+            Side::Earnings => InvoiceKind::SelfBilling.as_str(),
+        }
+    );
     let query = format!(
         "SELECT c.lease_id, m.resource, {DAY} AS day, sum(c.billable_ms)::bigint AS billable_ms,
                 sum(c.gross)::bigint AS gross, sum(c.fee)::bigint AS fee, sum(c.tax)::bigint AS tax,
                 s.price, m.per_ms, q.gpu_model, q.gpu_count, {GIB} AS disk_gib, q.simulated, l.label,
                 i.series || '-' || lpad(i.year::text, 4, '0') || '-'
                     || lpad(i.no::text, greatest(6, length(i.no::text)), '0') AS invoice
-         {head}
-           LEFT JOIN invoice_line il ON il.meter_id = c.meter_id
-                AND il.side = CASE $5 WHEN 'cost' THEN 'sale' ELSE 'self_billing' END
-                AND int8range(il.seq_from, il.seq_to, '[]') @> c.seq
-           LEFT JOIN invoice i ON i.id = il.invoice_id
-          WHERE {tail}
+         {}
           GROUP BY c.lease_id, 3, m.id, s.price, q.id, l.id, i.id
-          ORDER BY day, c.lease_id, m.resource, invoice, s.price LIMIT $6"
+          ORDER BY day, c.lease_id, m.resource, invoice, s.price LIMIT $5",
+        own(side, &invoiced)
     );
     let rows: Vec<DayRow> = diesel::sql_query(query)
         .bind::<SqlUuid, _>(party.uuid())
         .bind::<SmallInt, _>(code(side).code())
         .bind::<Timestamptz, _>(to_pg(bounds.from))
         .bind::<Timestamptz, _>(to_pg(bounds.to))
-        .bind::<Text, _>(side.as_str())
         .bind::<BigInt, _>(i64::from(most))
         .load(ro.sql()?)
         .await?;

@@ -127,6 +127,18 @@ async fn a_used_up_budget_stops_leases_and_refuses_bookings_until_it_is_raised()
         (Some(false), Some(2))
     );
     scene.book("other").await.expect(201);
+    // Lowered below what is spent, it is shut at once.
+    let low = scene
+        .renter
+        .request(reqwest::Method::PATCH, &path)
+        .json(&json!({"limit": usd("0.01")}));
+    scene.renter.send(low).await.expect(200);
+    assert_eq!(scene.book("third").await.problem(402), "budget_exhausted");
+    let high = scene
+        .renter
+        .request(reqwest::Method::PATCH, &path)
+        .json(&json!({"limit": usd("400")}));
+    scene.renter.send(high).await.expect(200);
     scene
         .market
         .act(&scene.renter, &scene.lease, "resume")

@@ -67,7 +67,7 @@ async fn killing_any_process_ends_no_work_and_bills_no_second_twice() {
     market.act(&renter, &id, "end").await.expect(200);
     let ended = market.lease_in(&renter, &id, "ended").await;
     let bill = renter.get(&format!("{path}/statement")).await;
-    let bill = billing::statement::verify(&bill.bytes, None)
+    let bill = billing::statement::verify::<billing::statement::StatementBody>(&bill.bytes, None)
         .unwrap()
         .statement
         .body;

@@ -1,19 +1,21 @@
 //! Which seconds are billed, and that all sums meet: with an agent whose reports the test writes.
 
+use billing::statement::{EarningsBody, StatementBody, meet, verify};
 use serde_json::{Value, json};
 use tests::client::Client;
 use tests::market::{Market, lease_of, micros};
 use tests::scripted_agent::{ScriptedAgent, seen};
 
-struct Scene {
-    market: Market,
-    provider: Client,
-    renter: Client,
-    agent: ScriptedAgent,
-    lease: String,
+/// A lease that runs on a scripted machine.
+pub(crate) struct Scene {
+    pub(crate) market: Market,
+    pub(crate) provider: Client,
+    pub(crate) renter: Client,
+    pub(crate) agent: ScriptedAgent,
+    pub(crate) lease: String,
 }
 
-async fn running(usd: &str, price: &str) -> Scene {
+pub(crate) async fn running(usd: &str, price: &str) -> Scene {
     let market = Market::start().await;
     let provider = market.person("provider").await;
     let renter = market.renter("renter", usd).await;
@@ -38,7 +40,7 @@ async fn running(usd: &str, price: &str) -> Scene {
 }
 
 impl Scene {
-    async fn lease(&self) -> Value {
+    pub(crate) async fn lease(&self) -> Value {
         self.renter
             .get(&format!("/v1/leases/{}", self.lease))
             .await
@@ -46,7 +48,7 @@ impl Scene {
     }
 
     /// Ends the lease with the machine's evidence.
-    async fn end(&mut self, mono_ms: u64) -> Value {
+    pub(crate) async fn end(&mut self, mono_ms: u64) -> Value {
         self.market
             .act(&self.renter, &self.lease, "end")
             .await
@@ -61,7 +63,7 @@ impl Scene {
     }
 
     /// Renter's, provider's and platform's books meet to the micro-dollar, and the bill verifies.
-    async fn books_meet(&self) -> i64 {
+    pub(crate) async fn books_meet(&self) -> i64 {
         let path = format!("/v1/leases/{}/statement", self.lease);
         let mine = self.renter.get(&path).await;
         let theirs = self.provider.get(&path).await;
@@ -70,14 +72,16 @@ impl Scene {
             .unwrap()
             .try_into()
             .unwrap();
-        let bill = billing::statement::verify(&mine.bytes, Some(key))
-            .unwrap()
-            .statement
-            .body;
-        let other = billing::statement::verify(&theirs.bytes, Some(key))
-            .unwrap()
-            .statement
-            .body;
+        let verified = verify::<StatementBody>(&mine.bytes, Some(key)).unwrap();
+        let other = verify::<StatementBody>(&theirs.bytes, Some(key)).unwrap();
+        let other = other.statement.body;
+        let period = "/v1/earnings/statement?from=2026-01-01T00:00:00Z";
+        let earned = self.provider.get(period).await;
+        let earned = verify::<EarningsBody>(&earned.bytes, Some(key)).unwrap();
+        let met = meet(&verified, &earned).unwrap();
+        assert_eq!((met.charges, met.newer), (verified.charges, 0));
+        assert_eq!(met.total, verified.statement.body.total);
+        let bill = verified.statement.body;
         assert_eq!(bill.total, other.total);
         let wallet = self.renter.get("/v1/wallet").await.expect(200);
         let earned = self.provider.get("/v1/earnings").await.expect(200);

@@ -1,4 +1,4 @@
-//! The one integration binary: house, contract, pricing, flows, races, and the kill test.
+//! The one integration binary: house, contract, pricing, flows, races, and what is killed.
 
 mod access;
 mod bad_input;
@@ -10,6 +10,8 @@ mod house;
 mod invoice;
 mod kill;
 mod ledger;
+mod metering;
 mod posting;
 mod pricing;
 mod race;
+mod writer;

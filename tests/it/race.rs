@@ -1,7 +1,9 @@
 //! Many at once: exactly one wins, the others learn why, and the ledger holds.
 
+use billing::hold::{Burn, size};
+use domain::money::{Micros, Period, Rate};
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::market::{Market, lease_of, micros};
 use tests::scripted_agent::ScriptedAgent;
 
@@ -63,6 +65,64 @@ async fn every_free_gpu_finds_its_renter() {
     gpus.sort();
     gpus.dedup();
     assert_eq!(gpus.len(), 8);
+    market.prove();
+}
+
+/// What the holds of bookings one after another take out of a wallet, until it pays for no more.
+fn holds(quote: &Value, mut available: Micros) -> Vec<Micros> {
+    let rate = |price, per, count: &Value| {
+        let unit = Rate {
+            price: Micros::new(price),
+            per,
+        };
+        unit.times(count.as_i64().unwrap()).unwrap()
+    };
+    let burn = Burn {
+        compute: rate(2_100_000, Period::Hour, &quote["gpu_count"]),
+        storage: rate(50_000, Period::Month, &quote["disk_gib"]),
+        tax_bps: 0,
+    };
+    let mut taken = Vec::new();
+    while let Ok(hold) = size(burn, available).unwrap() {
+        available = available.minus(hold.amount).unwrap();
+        taken.push(hold.amount);
+    }
+    taken
+}
+
+/// 64 parallel bookings on the last dollars: exactly as many as the wallet pays for.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_dollars_are_spent_once() {
+    let market = Market::start().await;
+    let provider = market.person("provider").await;
+    let renter = market.renter("renter", "7").await;
+    let (mut agents, mut quotes) = (Vec::new(), Vec::new());
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let (agent, offer) = ScriptedAgent::listed(&market, &provider, (name, 8), "2.10").await;
+        agents.push(agent);
+        for _ in 0..8 {
+            quotes.push(market.quote(&renter, &offer, 1).await);
+        }
+    }
+    for agent in &mut agents {
+        agent.report(2_000, vec![]).await;
+    }
+    let wanted = holds(&quotes[0], Micros::new(7_000_000));
+    assert!((2..60).contains(&wanted.len()), "{wanted:?}");
+    let tries = quotes.iter().map(|q| {
+        let (renter, body) = (renter.clone(), lease_of(q, &[]));
+        async move { renter.post("/v1/leases", &body).await }
+    });
+    let replies = join_all(tries).await;
+    let won = replies.iter().filter(|r| r.status.as_u16() == 201).count();
+    assert_eq!(won, wanted.len());
+    for reply in replies.iter().filter(|r| r.status.as_u16() != 201) {
+        assert_eq!(reply.problem(402), "insufficient_funds");
+    }
+    let wallet = renter.get("/v1/wallet").await.expect(200);
+    let held: i64 = wanted.iter().map(|h| h.get()).sum();
+    assert_eq!(micros(&wallet["held"]), held);
+    assert_eq!(micros(&wallet["available"]), 7_000_000 - held);
     market.prove();
 }
 

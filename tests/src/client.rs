@@ -82,6 +82,11 @@ impl Client {
         }
     }
 
+    /// Its credential.
+    pub fn bearer(&self) -> &str {
+        self.bearer.as_deref().unwrap()
+    }
+
     /// A request that can still be changed.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));

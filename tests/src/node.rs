@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use app::context::{Cx, PaymentsMode, PayoutPolicy, Policy, Settings, Signer, Wake};
 use billing::invoice::Identity;
-use billing::statement::{StatementBody, StatementFault};
+use billing::statement::{EarningsBody, StatementBody, StatementFault};
 use billing::tax_rule::TaxTable;
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
@@ -62,6 +62,10 @@ impl Signer for Unsigned {
     }
 
     fn sign_statement(&self, _body: StatementBody) -> Result<Vec<u8>, StatementFault> {
+        Ok(Vec::new())
+    }
+
+    fn sign_earnings(&self, _body: EarningsBody) -> Result<Vec<u8>, StatementFault> {
         Ok(Vec::new())
     }
 }

@@ -5,9 +5,15 @@ use std::process::{Child, Command, Stdio};
 
 /// The binary `name` of this build.
 pub fn binary(name: &str) -> PathBuf {
-    // …/target/PROFILE/deps/it-… → …/target/PROFILE/name
+    // A test is …/PROFILE/deps/it-…, a program …/PROFILE/name.
     let exe = std::env::current_exe().unwrap();
-    let path = exe.parent().unwrap().parent().unwrap().join(name);
+    let folder = exe.parent().unwrap();
+    let folder = if folder.ends_with("deps") {
+        folder.parent().unwrap()
+    } else {
+        folder
+    };
+    let path = folder.join(name);
     assert!(
         path.exists(),
         "{} is not built: `make test` builds it first",

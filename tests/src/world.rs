@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use app::context::{PaymentsMode, Policy};
-use app::context::{Settings, Signer, Wake};
 use app::lease::{LeaseAct, LeaseView, NewLease};
 use app::link::{ReportIn, Seen, SeenLease, report};
 use app::quote::{QuoteAsk, QuoteView};

@@ -173,6 +173,9 @@ pub enum LeaseActionKind {
     Resume,
     /// End it and delete the disk. Everything is billed up to this second.
     End,
+    /// Grow the disk to `disk_gib`. The new size is billed from this second on; 402 and nothing
+    /// changes if the wallet cannot hold its retention.
+    Resize,
 }
 
 /// An action on a lease.
@@ -182,6 +185,10 @@ pub struct LeaseAction {
     /// Which.
     #[serde(rename = "type")]
     pub kind: LeaseActionKind,
+    /// For `resize`, and only for it: the new size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub disk_gib: Option<u32>,
 }
 
 /// One line of a container's output.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use app::context::Signer as MarketSigner;
-use billing::statement::{StatementBody, StatementFault};
+use billing::statement::{EarningsBody, StatementBody, StatementFault};
 use domain::clock::Timestamp;
 use domain::id::UserId;
 use ed25519_dalek::{Signer, SigningKey};
@@ -189,6 +189,10 @@ impl MarketSigner for Keys {
 
     fn public_key(&self) -> [u8; 32] {
         self.signing.verifying_key().to_bytes()
+    }
+
+    fn sign_earnings(&self, body: EarningsBody) -> Result<Vec<u8>, StatementFault> {
+        billing::statement::sign(body, &self.signing)
     }
 
     fn sign_statement(&self, body: StatementBody) -> Result<Vec<u8>, StatementFault> {

@@ -19,7 +19,7 @@ mod finish;
 use super::fault::Fault;
 use super::{
     adjustment, agent, api_key, budget, credit, gpu, invoice, lease, machine, offer, payout, prove,
-    quote, session, usage, wallet,
+    quote, session, statement, usage, wallet,
 };
 
 /// What every operation may answer instead.
@@ -120,6 +120,7 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(lease::list_lease_events)
         .service(lease::read_lease_logs)
         .service(lease::get_lease_statement)
+        .service(statement::get_earnings_statement)
         .service(wallet::get_wallet)
         .service(wallet::create_top_up)
         .service(wallet::list_transactions)

@@ -185,7 +185,7 @@ pub(crate) async fn get_lease(
     Ok(reply.json(body))
 }
 
-/// Stop, resume or end a lease. Billing ends at the second of a stop or end request.
+/// Stop, resume, end or resize a lease. Billing ends at the second of a stop or end request.
 #[utoipa::path(tag = "leases", security(("bearer" = [])), request_body = LeaseAction,
     params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = Lease), Problems))]
@@ -197,10 +197,19 @@ pub(crate) async fn act_on_lease(
     body: Body<LeaseAction>,
 ) -> Result<HttpResponse, Fault> {
     let id = Id::parse(&id)?;
-    let act = match body.value.kind {
-        LeaseActionKind::Stop => LeaseAct::Stop,
-        LeaseActionKind::Resume => LeaseAct::Resume,
-        LeaseActionKind::End => LeaseAct::End,
+    let act = match (body.value.kind, body.value.disk_gib) {
+        (LeaseActionKind::Stop, None) => LeaseAct::Stop,
+        (LeaseActionKind::Resume, None) => LeaseAct::Resume,
+        (LeaseActionKind::End, None) => LeaseAct::End,
+        (LeaseActionKind::Resize, Some(disk_gib)) => LeaseAct::Resize { disk_gib },
+        (LeaseActionKind::Resize, None) => {
+            let text = "A resize needs the new size.";
+            return Err(Fault::field("/disk_gib", "missing", text));
+        }
+        (LeaseActionKind::Stop | LeaseActionKind::Resume | LeaseActionKind::End, Some(_)) => {
+            let text = "Only a resize has a size.";
+            return Err(Fault::field("/disk_gib", "unexpected", text));
+        }
     };
     let key = key.on("POST /v1/leases/{id}/actions", body.fingerprint);
     detached(async move {

@@ -24,6 +24,13 @@ fn shared(folder: &std::path::Path) -> Shared {
         tax_bps: 0,
         tax: billing::tax_rule::TaxTable::flat(0),
         operator: billing::invoice::Identity::default(),
+        payouts: app::context::PayoutPolicy {
+            maturing: domain::clock::Span::ZERO,
+            reserve_bps: 0,
+            reserve_kept: domain::clock::Span::ZERO,
+            least: domain::money::Micros::new(1),
+        },
+        approval_above: domain::money::Micros::new(1),
         database_connections: 2,
         rate_limit_factor: 1_000,
         log: "info".to_owned(),

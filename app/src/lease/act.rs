@@ -1,4 +1,4 @@
-//! Stop, resume, end.
+//! Stop, resume, end; a resize is in `resize`.
 
 use billing::budget::Spender;
 use billing::hold::size;
@@ -15,6 +15,7 @@ use store::lease::LeaseRecord;
 
 use super::change::{Cause, apply};
 use super::money::{LeaseMoney, burn};
+use super::resize::resize;
 use super::{LeaseAct, LeaseView, own, view};
 use crate::budget::Gate;
 use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
@@ -33,7 +34,7 @@ pub async fn act(
     let once = &once;
     let answer = mutate(cx, Some(caller), once, now, async |tx: &mut Tx| {
         let seen = own(store::lease::get(tx, id).await?, caller)?;
-        if act == LeaseAct::Resume {
+        if matches!(act, LeaseAct::Resume | LeaseAct::Resize { .. }) {
             // Before the lease, as bookings do: the order of locks is machine, lease, accounts.
             store::machine::get_for_update(tx, seen.machine).await?;
         }
@@ -49,6 +50,11 @@ pub async fn act(
             LeaseAct::Stop => (LeaseEvent::StopRequested, "lease.stop"),
             LeaseAct::Resume => (LeaseEvent::ResumeRequested, "lease.resume"),
             LeaseAct::End => (LeaseEvent::EndRequested, "lease.end"),
+            LeaseAct::Resize { disk_gib } => {
+                let wanted = (disk_gib, now);
+                resize(cx, caller, tx, (&mut lease, &mut money), wanted).await?;
+                return view::one(tx, lease, now).await;
+            }
         };
         let mut cause = Cause::market(event, LeaseReason::Renter, now).saying("by request");
         cause.actor = caller.actor.who;

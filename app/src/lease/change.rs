@@ -89,13 +89,7 @@ pub(crate) async fn apply(
         | LeaseState::Resuming => {}
     }
     // Both look again: what burns has changed.
-    if let Some(hold) = &money.hold {
-        let at_once = HoldWatch {
-            due_at: Some(Timestamp::from_micros(0)),
-            ..HoldWatch::default()
-        };
-        store::hold::set_watch(tx, hold.id, at_once).await?;
-    }
+    look_again(tx, money).await?;
     if from.billed() != to.billed() {
         store::wallet::touch(tx, lease.party, lease.terms.currency).await?;
     }
@@ -105,6 +99,18 @@ pub(crate) async fn apply(
     stamp(lease, to, cause);
     *lease = store::lease::save(tx, lease).await?;
     record(cx, tx, lease, (Some(from), cause)).await
+}
+
+/// The hold is looked at as soon as may be.
+pub(super) async fn look_again(tx: &mut Tx, money: &LeaseMoney) -> Result<(), Error> {
+    if let Some(hold) = &money.hold {
+        let at_once = HoldWatch {
+            due_at: Some(Timestamp::from_micros(0)),
+            ..HoldWatch::default()
+        };
+        store::hold::set_watch(tx, hold.id, at_once).await?;
+    }
+    Ok(())
 }
 
 /// From this moment on nothing more is billed of what the new state does not bill.
@@ -171,7 +177,7 @@ pub(crate) fn event_of(
 }
 
 /// Writes the event and the outbox message of a change.
-async fn record(
+pub(super) async fn record(
     cx: &Cx,
     tx: &mut Tx,
     lease: &LeaseRecord,

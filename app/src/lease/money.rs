@@ -218,7 +218,8 @@ impl LeaseMoney {
                 settlement,
                 hold: hold.id,
                 accounts: to,
-                at: now,
+                // Never before the end of its range, also when the clock was set back.
+                at: now.max(settlement.to),
             };
             after.charge(&charge).map_err(refuse)?;
             store::charge::insert(tx, &charge, lease.terms.currency);

@@ -2,12 +2,14 @@
 
 use billing::charge::Charge;
 use billing::meter::Meter;
-use billing::statement::{ChargeLine, FORMAT, MeterLines, StatementBody, Totals};
+use billing::segment::Segment;
+use billing::statement::{ChargeLine, FORMAT, MeterLines, SegmentLine, StatementBody, Totals};
 use domain::access::Scope;
 use domain::clock::Timestamp;
 use domain::id::LeaseId;
 use store::db::Ro;
 use store::lease::LeaseRecord;
+use store::segment::Segments;
 
 use crate::context::{Caller, Cx};
 use crate::error::Error;
@@ -26,7 +28,8 @@ pub async fn statement(cx: &Cx, caller: &Caller, id: LeaseId) -> Result<Vec<u8>,
                 .ok_or_else(|| Error::not_found("lease"))?;
             let meters = store::meter::of_lease(ro, id).await?;
             let charges = store::charge::of_lease(ro, id).await?;
-            Ok(body(&lease, &meters, &charges, now))
+            let segments = store::segment::of_leases(ro, &[id]).await?;
+            Ok(body(&lease, (&meters, &segments), &charges, now))
         })
         .await?;
     cx_ref
@@ -35,25 +38,43 @@ pub async fn statement(cx: &Cx, caller: &Caller, id: LeaseId) -> Result<Vec<u8>,
         .map_err(|_fault| Error::Fault("a statement does not add up and was not signed"))
 }
 
-fn line(charge: &Charge) -> ChargeLine {
+/// A price as it is stated.
+pub(crate) fn price(segment: &Segment) -> SegmentLine {
+    SegmentLine {
+        no: segment.no,
+        from_us: segment.from.micros(),
+        price_micros: segment.rate.price.get(),
+    }
+}
+
+/// A charge as it is stated.
+pub(crate) fn line(charge: &Charge) -> ChargeLine {
     let s = &charge.settlement;
     ChargeLine {
         seq: s.seq,
+        segment: Some(s.segment),
         from_us: s.from.micros(),
         to_us: s.to.micros(),
         billable_ms: s.billable_ms,
         gross_micros: s.due.gross.get(),
         fee_micros: s.due.fee.get(),
         tax_micros: s.due.tax.get(),
+        booked_at_us: Some(charge.at.micros()),
         hash: String::new(),
     }
 }
 
-fn lines(meter: &Meter, charges: &[Charge]) -> MeterLines {
+fn lines(meter: &Meter, segments: &Segments, charges: &[Charge]) -> MeterLines {
     MeterLines {
         meter: meter.id.to_string(),
         resource: meter.resource.as_str().to_owned(),
-        price_micros: meter.rate.price.get(),
+        price_micros: None,
+        segments: segments
+            .get(&meter.id)
+            .into_iter()
+            .flatten()
+            .map(price)
+            .collect(),
         period_ms: meter.rate.per.millis(),
         fee_bps: meter.shares.fee_bps,
         tax_bps: meter.shares.tax_bps,
@@ -68,7 +89,7 @@ fn lines(meter: &Meter, charges: &[Charge]) -> MeterLines {
 
 fn body(
     lease: &LeaseRecord,
-    meters: &[Meter],
+    (meters, segments): (&[Meter], &Segments),
     charges: &[Charge],
     now: Timestamp,
 ) -> StatementBody {
@@ -85,7 +106,7 @@ fn body(
         currency: lease.terms.currency.code().to_owned(),
         state: lease.state.as_str().to_owned(),
         issued_at_us: now.micros(),
-        meters: meters.iter().map(|m| lines(m, charges)).collect(),
+        meters: meters.iter().map(|m| lines(m, segments, charges)).collect(),
         total: Totals::default(),
     }
 }

@@ -4,12 +4,11 @@ use domain::clock::Timestamp;
 use domain::id::LeaseId;
 use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
 use domain::money::Micros;
-use serde_json::json;
-use store::budget::{AlertRecord, BudgetRecord};
+use store::budget::BudgetRecord;
 use store::db::{Ro, Tx};
 
 use super::lease::move_lease;
-use crate::budget::spent;
+use crate::budget::{spent, tell};
 use crate::context::Cx;
 use crate::error::Error;
 use crate::lease::change::Cause;
@@ -40,17 +39,21 @@ async fn watch(cx: &Cx, budget: &BudgetRecord, now: Timestamp) -> Result<usize, 
             ))
         })
         .await?;
+    let due = budget.terms.due_alerts(spent);
     let mut changed = 0;
-    for percent in budget.terms.due_alerts(spent) {
-        if given.iter().all(|a| a.percent != percent) {
-            let alert = AlertRecord {
-                percent,
-                period_from,
-                spent,
-                at: now,
-            };
-            changed += usize::from(alert_once(cx, budget, alert).await?);
-        }
+    if due.iter().any(|p| given.iter().all(|a| a.percent != *p)) {
+        changed = cx
+            .db
+            .write::<_, Error, _>(async |tx: &mut Tx| {
+                // It may have been changed or removed since it was read.
+                match store::budget::get_for_update(tx, budget.id).await? {
+                    Some(same) if same.version == budget.version => {
+                        tell(tx, &same, spent, now).await
+                    }
+                    Some(_) | None => Ok(0),
+                }
+            })
+            .await?;
     }
     if budget.terms.forbids(spent) {
         for lease in live {
@@ -58,30 +61,6 @@ async fn watch(cx: &Cx, budget: &BudgetRecord, now: Timestamp) -> Result<usize, 
         }
     }
     Ok(changed)
-}
-
-/// Puts the message of an alert out, unless somebody else has.
-async fn alert_once(cx: &Cx, budget: &BudgetRecord, alert: AlertRecord) -> Result<bool, Error> {
-    cx.db
-        .write::<_, Error, _>(async |tx: &mut Tx| {
-            if !store::budget::insert_alert(tx, budget, alert).await? {
-                return Ok(false);
-            }
-            let message = json!({
-                "party": budget.party.to_string(),
-                "scope": budget.terms.scope.as_str(),
-                "period": budget.terms.period.as_str(),
-                "percent": alert.percent,
-                "spent": alert.spent.to_string(),
-                "limit": budget.terms.limit.to_string(),
-                "currency": budget.currency.code(),
-                "action": budget.terms.action.as_str(),
-            });
-            let key = budget.id.to_string();
-            store::outbox::put(tx, ("budget.alert", &key), &message, alert.at).await?;
-            Ok(true)
-        })
-        .await
 }
 
 /// Stops a lease that runs. One that is about to run is stopped once it does.

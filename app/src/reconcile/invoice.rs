@@ -16,6 +16,9 @@ use crate::invoice::{Wanted, issue, tell};
 /// How long after a month's end its charges are waited for: several settlements of a running lease.
 /// What is booked later goes on the next invoice.
 const WAITED: Span = Span::from_hours(2);
+/// How long before the month leases may have ended that were not invoiced: a market may have stood
+/// still for a while.
+const LOOKED_BACK: Span = Span::from_hours(24 * 100);
 
 /// Issues what is missing of the last month. Somebody else may be at it: a party's row is locked,
 /// and a second invoice of a month is refused by the database.
@@ -27,7 +30,8 @@ pub async fn issue_invoices(cx: &Cx) -> Result<usize, Error> {
         let parties = cx
             .db
             .read::<_, Error, _>(async |ro: &mut Ro| {
-                Ok(store::invoice::due_parties(ro, kind, month, month.from).await?)
+                let since = month.from.minus(LOOKED_BACK);
+                Ok(store::invoice::due_parties(ro, kind, month, since).await?)
             })
             .await?;
         for party in parties {

@@ -18,10 +18,15 @@ use crate::event::{Told, tell};
 use crate::lease::change::{Cause, apply};
 use crate::lease::money::LeaseMoney;
 
-/// Settles leases whose last settlement is old.
+/// The beginning of a UTC day, in µs of it.
+const DAY_US: i64 = 86_400_000_000;
+
+/// Settles leases whose last settlement is old, or of yesterday (UTC): statements and invoices are
+/// cut at the beginning of a day, and what was proven before it should be booked by then.
 pub async fn settle(cx: &Cx) -> Result<usize, Error> {
     let now = cx.now();
-    let before = now.minus(cx.policy.settle_every);
+    let today = Timestamp::from_micros(now.micros().div_euclid(DAY_US).saturating_mul(DAY_US));
+    let before = now.minus(cx.policy.settle_every).max(today);
     let ids = cx
         .db
         .read::<_, Error, _>(async |ro: &mut Ro| {

@@ -1,6 +1,19 @@
 //! A statement holds exactly as it was signed.
 
+use domain::money::{Micros, Period, Rate};
+
 use super::*;
+use crate::rating::{Shares, due};
+
+mod earnings;
+mod segments;
+
+fn verify(
+    bytes: &[u8],
+    trusted: Option<[u8; 32]>,
+) -> Result<Verified<StatementBody>, StatementFault> {
+    super::verify(bytes, trusted)
+}
 
 fn body() -> StatementBody {
     let line = |seq: i64, from_s: i64, to_s: i64| {
@@ -22,12 +35,14 @@ fn body() -> StatementBody {
         let part = due_at(to_s).minus(due_at(from_s)).unwrap();
         ChargeLine {
             seq,
+            segment: Some(1),
             from_us: from_s * 1_000_000,
             to_us: to_s * 1_000_000,
             billable_ms: (to_s - from_s) * 1_000,
             gross_micros: part.gross.get(),
             fee_micros: part.fee.get(),
             tax_micros: part.tax.get(),
+            booked_at_us: Some(to_s * 1_000_000 + 5),
             hash: String::new(),
         }
     };
@@ -47,7 +62,12 @@ fn body() -> StatementBody {
         meters: vec![MeterLines {
             meter: "mtr_a".to_owned(),
             resource: "compute".to_owned(),
-            price_micros: 2_100_000,
+            price_micros: None,
+            segments: vec![SegmentLine {
+                no: 1,
+                from_us: 0,
+                price_micros: 2_100_000,
+            }],
             period_ms: 3_600_000,
             fee_bps: 500,
             tax_bps: 1_900,
@@ -115,7 +135,11 @@ fn any_changed_byte_fails() {
 /// Signs whatever is given: what a dishonest market could send.
 fn forged(body: StatementBody) -> Vec<u8> {
     let body_hash = blake3::hash(&render(&body).unwrap()).to_hex().to_string();
-    let signature = hex::encode(key().sign(&signed_bytes(&body_hash)).to_bytes());
+    let signature = hex::encode(
+        key()
+            .sign(&signed_bytes(&body.format, &body_hash))
+            .to_bytes(),
+    );
     let mut bytes = render(&Statement {
         body,
         body_hash,
@@ -152,11 +176,11 @@ fn a_valid_signature_does_not_excuse_wrong_contents() {
         assert_eq!(spoilt(wrong), Err(StatementFault::Total));
     }
     for wrong in [
-        |b: &mut StatementBody| b.format = "gpumarket-lease-statement/2".to_owned(),
+        |b: &mut StatementBody| b.format = "gpumarket-lease-statement/3".to_owned(),
         |b: &mut StatementBody| b.currency = "EUR".to_owned(),
         |b: &mut StatementBody| b.meters[0].resource = "traffic".to_owned(),
         |b: &mut StatementBody| b.meters[0].period_ms = 1,
-        |b: &mut StatementBody| b.meters[0].price_micros = -1,
+        |b: &mut StatementBody| b.meters[0].segments[0].price_micros = -1,
         |b: &mut StatementBody| b.meters[0].fee_bps = 10_001,
         |b: &mut StatementBody| b.meters[0].tax_bps = 10_001,
         |b: &mut StatementBody| b.meters.push(b.meters[0].clone()),
@@ -168,7 +192,7 @@ fn a_valid_signature_does_not_excuse_wrong_contents() {
 #[test]
 fn rates_may_reach_the_ends_of_their_range() {
     let mut free = body();
-    free.meters[0].price_micros = 0;
+    free.meters[0].segments[0].price_micros = 0;
     (free.meters[0].fee_bps, free.meters[0].tax_bps) = (10_000, 10_000);
     for line in &mut free.meters[0].charges {
         (line.gross_micros, line.fee_micros, line.tax_micros) = (0, 0, 0);
@@ -182,7 +206,7 @@ fn a_range_proves_no_more_than_its_length() {
         let mut body = body();
         let meter = &mut body.meters[0];
         let first = meter.charges[0].clone();
-        let owed = Micros::new(meter.price_micros);
+        let owed = Micros::new(meter.segments[0].price_micros);
         let rate = Rate {
             price: owed,
             per: Period::Hour,

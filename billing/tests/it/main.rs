@@ -1,10 +1,16 @@
-//! Billing through its public API, against a model that shares no code with it.
+//! Billing through its public API, against models that share no code with it.
 
 #[cfg(test)]
 mod hold;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod naive;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod time;

@@ -69,14 +69,17 @@ struct Row {
 }
 
 /// Consecutive numbers less their rank are the same number: one group for each unbroken run at one
-/// price. A disk's size is what its price is for.
-const OPEN: &str = "
+/// price. A disk's size is what its price is for. The account's column is written into the text, so
+/// that its index is used.
+fn open(column: &str) -> String {
+    format!(
+        "
 WITH open AS (
     SELECT c.meter_id, c.segment, c.lease_id, c.seq, c.from_at, c.to_at, c.billable_ms,
            c.gross, c.fee, c.tax,
            c.seq - row_number() OVER (PARTITION BY c.meter_id, c.segment ORDER BY c.seq) AS run
       FROM charge c
-      JOIN account a ON a.id = CASE $5 WHEN 'sale' THEN c.wallet ELSE c.earned END
+      JOIN account a ON a.id = c.{column}
      WHERE a.owner = $1 AND a.code = $2 AND c.to_at > $3 AND c.to_at <= $4
        AND NOT EXISTS (SELECT 1 FROM invoice_line l
             WHERE l.meter_id = c.meter_id AND l.side = $5
@@ -94,13 +97,15 @@ SELECT o.meter_id, o.lease_id, min(o.seq) AS seq_from, max(o.seq) AS seq_to,
   JOIN lease l ON l.id = o.lease_id
   JOIN quote q ON q.id = l.quote_id
  GROUP BY o.meter_id, o.segment, o.lease_id, o.run, m.id, s.price, q.id, l.id
- ORDER BY o.lease_id, m.resource, seq_from";
+ ORDER BY o.lease_id, m.resource, seq_from"
+    )
+}
 
-/// The account that a kind of invoice is about.
-const fn code(kind: InvoiceKind) -> AccountCode {
+/// The account that a kind of invoice is about, and its column in a charge.
+const fn account(kind: InvoiceKind) -> (AccountCode, &'static str) {
     match kind {
-        InvoiceKind::Sale | InvoiceKind::CreditNote => AccountCode::RenterWallet,
-        InvoiceKind::SelfBilling => AccountCode::ProviderEarned,
+        InvoiceKind::Sale | InvoiceKind::CreditNote => (AccountCode::RenterWallet, "wallet"),
+        InvoiceKind::SelfBilling => (AccountCode::ProviderEarned, "earned"),
     }
 }
 
@@ -111,9 +116,10 @@ pub async fn open_lines(
     kind: InvoiceKind,
     bounds: Bounds,
 ) -> Result<Vec<Line>, Error> {
-    let rows: Vec<Row> = diesel::sql_query(OPEN)
+    let (code, column) = account(kind);
+    let rows: Vec<Row> = diesel::sql_query(open(column))
         .bind::<SqlUuid, _>(party.uuid())
-        .bind::<SmallInt, _>(code(kind).code())
+        .bind::<SmallInt, _>(code.code())
         .bind::<Timestamptz, _>(to_pg(bounds.from))
         .bind::<Timestamptz, _>(to_pg(bounds.to))
         .bind::<Text, _>(side(kind))
@@ -158,25 +164,36 @@ struct Owner {
     owner: Uuid,
 }
 
-/// Parties with charges booked since `booked_from` that end in the month, or before, and without
-/// this month's invoice of the market.
-const DUE: &str = "
-SELECT DISTINCT a.owner FROM charge c
-  JOIN account a ON a.id = CASE $4 WHEN 'sale' THEN c.wallet ELSE c.earned END
- WHERE c.at >= $1 AND c.to_at <= $3
+/// Parties with a lease that lived between `$1` and the month's end and has more charges than are
+/// invoiced, and without this month's invoice of the market. Leases are looked at, not charges: there
+/// are some thousand times fewer, and nothing is charged to one that is over.
+fn due(column: &str) -> String {
+    format!(
+        "
+SELECT DISTINCT l.{column} AS owner FROM lease l
+ WHERE l.created_at < $3 AND (l.ended_at IS NULL OR l.ended_at >= $1)
+   AND EXISTS (SELECT 1 FROM meter m WHERE m.lease_id = l.id AND m.seq >
+        (SELECT coalesce(sum(il.seq_to - il.seq_from + 1), 0) FROM invoice_line il
+          WHERE il.meter_id = m.id AND il.side = $4))
    AND NOT EXISTS (SELECT 1 FROM invoice i
-        WHERE i.party_id = a.owner AND i.kind = $4 AND i.monthly AND i.period_from = $2)
- ORDER BY a.owner";
+        WHERE i.party_id = l.{column} AND i.kind = $4 AND i.monthly AND i.period_from = $2)
+ ORDER BY owner"
+    )
+}
 
-/// Who may lack the market's invoice of a month.
+/// Who may lack the market's invoice of a month, with leases that lived since `lived_from`.
 pub async fn due_parties(
     ro: &mut Ro,
     kind: InvoiceKind,
     month: Bounds,
-    booked_from: Timestamp,
+    lived_from: Timestamp,
 ) -> Result<Vec<PartyId>, Error> {
-    let rows: Vec<Owner> = diesel::sql_query(DUE)
-        .bind::<Timestamptz, _>(to_pg(booked_from))
+    let column = match kind {
+        InvoiceKind::Sale | InvoiceKind::CreditNote => "party_id",
+        InvoiceKind::SelfBilling => "provider_id",
+    };
+    let rows: Vec<Owner> = diesel::sql_query(due(column))
+        .bind::<Timestamptz, _>(to_pg(lived_from))
         .bind::<Timestamptz, _>(to_pg(month.from))
         .bind::<Timestamptz, _>(to_pg(month.to))
         .bind::<Text, _>(side(kind))

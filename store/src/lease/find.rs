@@ -103,6 +103,21 @@ pub async fn quotes_used(ro: &mut Ro, quotes: &[QuoteId]) -> Result<BTreeSet<Quo
     Ok(used.into_iter().map(QuoteId::from_uuid).collect())
 }
 
+/// These leases, by id.
+pub async fn of_ids(ro: &mut Ro, ids: &[LeaseId]) -> Result<Vec<LeaseRecord>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|l| l.uuid()).collect();
+    let rows: Vec<(Row, QuoteRow)> = lease::table
+        .inner_join(quote::table)
+        .filter(lease::id.eq_any(ids))
+        .order(lease::id)
+        .select((Row::as_select(), QuoteRow::as_select()))
+        .load(ro.sql()?)
+        .await?;
+    rows.into_iter()
+        .map(|(row, terms)| row.record(terms))
+        .collect()
+}
+
 /// Every lease that the machine must be told about: those that live, and those that are over but
 /// whose container was not seen gone.
 pub async fn wanted_of_machine(ro: &mut Ro, id: MachineId) -> Result<Vec<LeaseRecord>, Error> {

@@ -2,6 +2,7 @@
 
 use billing::focus::Side;
 use billing::invoice::{Identity, Invoice, InvoiceKind, total};
+use billing::meter::Resource;
 use billing::month::{Month, Period};
 use billing::rating::Due;
 use domain::clock::Timestamp;
@@ -395,4 +396,41 @@ async fn the_sums_of_a_row_are_checked_by_the_database() {
         panic!("{wrong:?}");
     };
     assert_eq!(name, "invoice_sums");
+}
+
+/// A disk that was made twice as large between two charges: a line for each price, with its size.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_price_has_its_line() {
+    let (base, world, _lease) = paying().await;
+    let storage = "(SELECT id FROM meter WHERE resource = 'storage')";
+    base.tamper(&[
+        "INSERT INTO meter_segment (meter_id, no, from_at, price)
+            SELECT id, 2, opened_at + interval '600 s', price * 2 FROM meter WHERE resource = 'storage'",
+        &format!("UPDATE charge SET segment = 2 WHERE seq = 2 AND meter_id = {storage}"),
+    ])
+    .await;
+    let lines = base
+        .db
+        .read::<_, Error, _>(async |ro: &mut Ro| {
+            store::invoice::open_lines(ro, world.renter, InvoiceKind::Sale, EVER).await
+        })
+        .await
+        .unwrap();
+    let disks = lines.iter().filter(|l| l.resource == Resource::Storage);
+    let disks: Vec<_> = disks
+        .map(|l| (l.seq, l.disk_gib, l.rate.price.get()))
+        .collect();
+    assert_eq!(
+        disks,
+        [((1, 1), 100, 10_000_000), ((2, 2), 200, 20_000_000)]
+    );
+    let days = base
+        .db
+        .read::<_, Error, _>(async |ro: &mut Ro| {
+            store::usage::days(ro, (world.renter, Side::Cost), EVER, 10).await
+        })
+        .await
+        .unwrap();
+    let sizes = days.iter().filter(|d| d.resource == Resource::Storage);
+    assert_eq!(sizes.map(|d| d.disk_gib).collect::<Vec<_>>(), [100, 200]);
 }

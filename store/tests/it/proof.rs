@@ -173,6 +173,30 @@ const BREAKS: &[(&str, &str)] = &[
     ),
     ("T1", "UPDATE lease SET state = 'stopped'"),
     ("T1", "DELETE FROM lease_event"),
+    (
+        "V1",
+        "INSERT INTO invoice SELECT gen_random_uuid(), id, 'sale', 'INV', 2026, 1, created_at, created_at,
+            false, 840, 5, 0, 0, 5, '{}', created_at FROM party LIMIT 1",
+    ),
+    (
+        "V2",
+        "INSERT INTO invoice_line SELECT gen_random_uuid(), 1, 'sale', lease_id, meter_id, seq, seq,
+            from_at, to_at, billable_ms, gross + 1, fee, tax, 'compute', 1, 1, 0, 0, 'm', 1, 1, false
+            FROM charge LIMIT 1",
+    ),
+    (
+        "V2",
+        "INSERT INTO invoice_line SELECT gen_random_uuid(), n, 'sale', lease_id, meter_id, seq, seq,
+            from_at, to_at, billable_ms, gross, fee, tax, 'compute', 1, 1, 0, 0, 'm', 1, 1, false
+            FROM charge, generate_series(1, 2) n WHERE seq = 1",
+    ),
+    ("V3", "INSERT INTO invoice_series VALUES ('INV', 2026, 2)"),
+    (
+        "V4",
+        "INSERT INTO invoice SELECT gen_random_uuid(), id, 'credit_note', 'CRN', 2026, 1, created_at,
+            created_at, false, 840, 5, 0, 0, 5, '{}', created_at, gen_random_uuid(), 0, 5, 'r'
+            FROM party LIMIT 1",
+    ),
 ];
 
 /// Drops what would refuse the breakage: every CHECK and exclusion.
