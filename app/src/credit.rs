@@ -6,7 +6,7 @@ use billing::account::{Account, AccountCode, PLATFORM};
 use billing::hold::Hold;
 use billing::ledger::Ledger;
 use billing::posting::credit::{self, Credit, CreditKind, Part};
-use billing::posting::{Books, Legs, Operation, book};
+use billing::posting::{Books, Operation, book};
 use billing::transfer::Transfer;
 use domain::clock::Timestamp;
 use domain::id::{CreditId, HoldId, LeaseId, PartyId, TransferId};
@@ -220,10 +220,7 @@ impl Purse {
         wanted: Micros,
     ) -> Result<(), Error> {
         for part in credit::spend(&self.credits, wanted, now) {
-            let owner = self.party.uuid();
-            self.book(cx, ledger, (UseKind::Released, part), (hold, now), |b| {
-                credit::release(b, owner, part.amount)
-            })?;
+            self.book(cx, ledger, (UseKind::Released, part), (hold, now))?;
             if let Some(one) = self.credits.iter_mut().find(|c| c.id == part.credit) {
                 one.left = one.left.minus(part.amount)?;
             }
@@ -237,11 +234,16 @@ impl Purse {
         ledger: &mut Ledger,
         (kind, part): (UseKind, Part),
         (hold, now): (HoldId, Timestamp),
-        decide: impl Fn(Books<'_>) -> Legs,
     ) -> Result<(), Error> {
         let id = cx.id();
         let operation = Operation { cause: id, at: now };
-        let legs = decide(Books(ledger)).map_err(refuse_posting)?;
+        let (books, owner) = (Books(ledger), self.party.uuid());
+        let legs = match kind {
+            UseKind::Released => credit::release(books, owner, part.amount),
+            UseKind::Returned => credit::returned(books, owner, part.amount),
+            UseKind::Expired => credit::expire(books, owner, part.amount),
+        };
+        let legs = legs.map_err(refuse_posting)?;
         let transfer = || TransferId::from_uuid(cx.id());
         let booked = book(ledger, &legs, operation, transfer).map_err(refuse)?;
         self.booked.extend(booked);
@@ -322,9 +324,7 @@ pub(crate) async fn give_back(
     let mut after = before.clone();
     let mut purse = Purse::empty(party);
     for part in parts {
-        let returned = |b: Books<'_>| credit::returned(b, owner, part.amount);
-        let kind = (UseKind::Returned, part);
-        purse.book(cx, &mut after, kind, (hold.id, now), returned)?;
+        purse.book(cx, &mut after, (UseKind::Returned, part), (hold.id, now))?;
     }
     store::ledger::save(tx, &before, &after).await?;
     purse.save(tx, currency).await

@@ -86,19 +86,18 @@ fn cause(kind: Kind, id: Uuid) -> String {
 }
 
 fn view(record: &TransactionRecord) -> TransactionView {
-    let (id, kind, cause, description) = match record.kind {
-        Some(kind) => (
+    let (id, kind, cause, description) = if let Some(kind) = record.kind {
+        (
             TransferId::from_uuid(record.id).to_string(),
             kind.as_str(),
             cause(kind, record.cause),
             kind.words().to_owned(),
-        ),
-        None => {
-            let lease = LeaseId::from_uuid(record.cause).to_string();
-            let text = format!("settlement of {lease}");
-            let id = ChargeId::from_uuid(record.id).to_string();
-            (id, "charge", lease, text)
-        }
+        )
+    } else {
+        let lease = LeaseId::from_uuid(record.cause).to_string();
+        let text = format!("settlement of {lease}");
+        let id = ChargeId::from_uuid(record.id).to_string();
+        (id, "charge", lease, text)
     };
     TransactionView {
         id,

@@ -10,7 +10,7 @@ type View = (Vec<&'static str>, Value, &'static str);
 /// Each list and view, in both forms: people see the id, programs the very same bytes.
 #[tokio::test]
 async fn every_view_reads_its_document_and_repeats_it_with_json() {
-    for (arguments, document, told) in renter_views().into_iter().chain(provider_views()) {
+    for (arguments, document, told) in all_views() {
         let body = document.to_string();
         let stub = Stub::play(vec![reply(200, body.clone()), reply(200, body.clone())]).await;
         let done = gpumarket(environment(Some(&stub.url)), &arguments).await;
@@ -28,6 +28,11 @@ async fn every_view_reads_its_document_and_repeats_it_with_json() {
             "{arguments:?}"
         );
     }
+}
+
+fn all_views() -> Vec<View> {
+    let views = [renter_views(), provider_views(), earning_views()];
+    views.into_iter().flatten().collect()
 }
 
 fn page(row: Value) -> Value {
@@ -91,31 +96,7 @@ fn provider_views() -> Vec<View> {
         "updated_at": "2026-12-01T09:00:00Z",
     });
     let token = json!({"id": "enr_1", "token": "enr_secret", "expires_at": "2026-12-01T11:00:00Z"});
-    let earned = json!({"gross": money("4.000000"), "fee": money("0.200000"), "net": money("3.800000"),
-        "pending": money("0.100000"), "earning_rate": rate("1.900000", "hour"), "live_leases": 2,
-        "tax": money("0.000000"), "maturing": money("1.000000"), "reserve": money("0.300000"),
-        "payable": money("2.500000"), "in_flight": money("0.000000"), "paid": money("0.000000"),
-        "receivable": money("0.000000")});
-    let payout = json!({"id": "pay_1", "amount": money("2.500000"), "state": "in_flight",
-        "state_reason": "on its way", "sandbox": true, "requested_at": "2026-12-01T09:00:00Z",
-        "state_at": "2026-12-01T09:00:02Z"});
     vec![
-        (vec!["earnings"], earned, "of it payable    2.50 USD"),
-        (
-            vec!["payouts"],
-            page(payout.clone()),
-            "2.50 USD (play money)",
-        ),
-        (
-            vec!["payout", "create", "--amount", "2.50"],
-            payout.clone(),
-            "on its way",
-        ),
-        (
-            vec!["payout", "show", "pay_00000000000000000000000001"],
-            payout,
-            "in_flight",
-        ),
         (
             vec!["machines"],
             page(machine.clone()),
@@ -159,6 +140,35 @@ fn provider_views() -> Vec<View> {
             ],
             offer,
             "2.10 USD per GPU-hour",
+        ),
+    ]
+}
+
+fn earning_views() -> Vec<View> {
+    let earned = json!({"gross": money("4.000000"), "fee": money("0.200000"), "net": money("3.800000"),
+        "pending": money("0.100000"), "earning_rate": rate("1.900000", "hour"), "live_leases": 2,
+        "tax": money("0.000000"), "maturing": money("1.000000"), "reserve": money("0.300000"),
+        "payable": money("2.500000"), "in_flight": money("0.000000"), "paid": money("0.000000"),
+        "receivable": money("0.000000")});
+    let payout = json!({"id": "pay_1", "amount": money("2.500000"), "state": "in_flight",
+        "state_reason": "on its way", "sandbox": true, "requested_at": "2026-12-01T09:00:00Z",
+        "state_at": "2026-12-01T09:00:02Z"});
+    vec![
+        (vec!["earnings"], earned, "of it payable    2.50 USD"),
+        (
+            vec!["payouts"],
+            page(payout.clone()),
+            "2.50 USD (play money)",
+        ),
+        (
+            vec!["payout", "create", "--amount", "2.50"],
+            payout.clone(),
+            "on its way",
+        ),
+        (
+            vec!["payout", "show", "pay_00000000000000000000000001"],
+            payout,
+            "in_flight",
         ),
     ]
 }

@@ -271,3 +271,26 @@ async fn records_come_back_as_they_were_written() {
         .await
         .unwrap();
 }
+
+/// Credit is as good as money to a hold that waits for some.
+#[tokio::test(flavor = "multi_thread")]
+async fn credit_wakes_holds_that_wait_for_money() {
+    use store::hold::HoldWatch;
+    let (base, world, lease) = crate::billed::paying().await;
+    let waits = HoldWatch {
+        due_at: Some(after(9_000)),
+        short: true,
+        warned: 0,
+    };
+    base.db
+        .write::<_, Error, _>(async |tx: &mut Tx| {
+            let hold = store::ledger::open_holds(tx, &[lease.id]).await?[0].id;
+            store::hold::set_watch(tx, hold, waits).await?;
+            store::wallet::grew(tx, world.renter, Currency::Usd).await?;
+            let woken = store::hold::watch(tx, hold).await?;
+            assert_eq!(woken.due_at, Some(domain::clock::Timestamp::from_micros(0)));
+            Ok(())
+        })
+        .await
+        .unwrap();
+}

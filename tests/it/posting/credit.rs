@@ -143,6 +143,33 @@ async fn a_hold_takes_credit_first_and_money_for_the_rest() {
     scene.market.prove();
 }
 
+/// A stop lowers the hold: what it gives back is credit again, never money.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_gives_credit_back_as_credit() {
+    let mut scene = scene().await;
+    promo(&scene.finance, &scene.renter, "20").await;
+    let lease = scene.book().await;
+    let renter = scene.renter.clone();
+    scene
+        .agent
+        .report(40_000, vec![seen(&lease, "running")])
+        .await;
+    scene.market.act(&renter, &lease, "stop").await.expect(200);
+    scene.agent.wanted(&lease, "stop").await;
+    scene
+        .agent
+        .report(41_000, vec![seen(&lease, "stopped")])
+        .await;
+    let stopped = scene.market.lease_in(&renter, &lease, "stopped").await;
+    let cost = micros(&stopped["cost"]["settled"]);
+    let held = wallet(&renter, "held").await;
+    assert!(held < 1_000_000, "only the disk's time: {held}");
+    assert_eq!(wallet(&renter, "available").await, 0);
+    let settled = cost + held + wallet(&renter, "promo").await;
+    assert!((19_990_000..=20_000_000).contains(&settled), "{settled}");
+    scene.market.prove();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_expires_and_what_a_hold_had_expires_when_it_comes_back() {
     let mut scene = scene().await;

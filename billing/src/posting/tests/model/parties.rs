@@ -16,8 +16,11 @@ impl World {
                 };
                 let legs = credit::grant(kind, RENTER, Micros::new(a));
                 assert!(self.book(&legs));
-                self.credits
-                    .push(credit(self.n, a, ends.map(|e| self.now + e)));
+                self.credits.push(super::super::spending::left(
+                    self.n,
+                    a,
+                    ends.map(|e| self.now + e),
+                ));
             }
             CreditOp::Expire(later) => {
                 self.now += later;
