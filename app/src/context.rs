@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use billing::invoice::Identity;
 use billing::tax_rule::TaxTable;
-use domain::access::{Actor, Decision, Scope, decide, decide_staff};
+use domain::access::{Actor, Decision, Scope, decide};
 use domain::audit::{ActorRef, AuditLine};
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
 use domain::id::{AuditId, MachineId, PartyId};
 use domain::money::Micros;
-use domain::party::StaffRole;
 use domain::refusal::Code;
 use store::Db;
 use store::db::{AsyncFunc, Tx};
@@ -235,20 +234,6 @@ impl Caller {
             Decision::Forbid => Err(Error::refused(
                 Code::Forbidden,
                 format!("This needs the scope `{}`.", scope.as_str()),
-            )),
-        }
-    }
-}
-
-impl Caller {
-    /// Has the caller one of these roles for the operator? To others the page does not exist.
-    pub(crate) fn must_be(&self, wanted: &[StaffRole]) -> Result<(), Error> {
-        match decide_staff(&self.actor, wanted) {
-            Decision::Allow => Ok(()),
-            Decision::Hide => Err(Error::not_found("page")),
-            Decision::Forbid => Err(Error::refused(
-                Code::Forbidden,
-                "This is for the operator's people.",
             )),
         }
     }

@@ -6,7 +6,6 @@ use billing::month::year_of;
 use domain::clock::Timestamp;
 use domain::id::{InvoiceId, TransferId};
 use domain::money::Micros;
-use domain::party::StaffRole;
 use domain::refusal::Code;
 use store::db::Tx;
 use store::error::Constraint;
@@ -15,6 +14,7 @@ use store::invoice::Occasion;
 use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
 use crate::error::Error;
 use crate::invoice::tell;
+use crate::staff::{MOVES_MONEY, only};
 
 /// How much of which invoice, and why.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub async fn create(
     new: NewCreditNote,
     once: Once<'_, Invoice>,
 ) -> Result<Answer, Error> {
-    caller.must_be(&[StaffRole::Finance, StaffRole::Operator])?;
+    only(caller, &MOVES_MONEY)?;
     let reason = new.reason.trim();
     if !(1..=200).contains(&reason.chars().count()) || reason.contains(char::is_control) {
         let told = "Must be 1 to 200 printable characters.";
