@@ -44,7 +44,6 @@ async fn a_writer_that_slept_too_long_seals_nothing_in_its_old_shard() {
     proxy.reached().await;
     let pid = Pid::from_raw(i32::try_from(old.child.id().unwrap()).unwrap()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
-    proxy.open();
     // A minute later, by the database's clock.
     let lapse = "UPDATE writer SET lease_until = now() - interval '1 second' WHERE shard = 1";
     assert_eq!(sql.execute(lapse, &[]).await.unwrap(), 1);
@@ -52,6 +51,7 @@ async fn a_writer_that_slept_too_long_seals_nothing_in_its_old_shard() {
     assert_eq!(new.claim_shards("new", 1).await.unwrap(), 1);
     assert_eq!(new.claimed()[0].shard, 1);
     add(&new, 1).await;
+    proxy.open();
     kill_process(pid, Signal::CONT).unwrap();
     let said = old.rest().await;
     assert!(old.child.wait().await.unwrap().success());

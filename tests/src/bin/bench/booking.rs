@@ -12,6 +12,7 @@ use tokio_postgres::Client;
 
 use crate::Asked;
 use crate::cluster::{Cluster, Script};
+use crate::cpu::Cost;
 use crate::report::{Report, Row, median};
 use crate::wire::Wire;
 use crate::{cpu, supply};
@@ -105,6 +106,7 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
     let mut renters = renters(&market, &sql).await;
     let per_round = MOST_PER_SECOND * i64::try_from(asked.time.as_secs()).unwrap();
     let (mut from, mut ours, mut theirs) = (0, Vec::new(), Vec::new());
+    let mut yard = Vec::new();
     let (mut booked, mut used) = (0, (Duration::ZERO, Duration::ZERO));
     for n in 0..=asked.rounds {
         // The first round warms caches and prepared statements up and does not count.
@@ -118,7 +120,9 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
         }
         quote(&sql, &mut renters, (from, per_round)).await;
         cluster.settle_down().await;
-        let tps = cluster.pgbench(Script::TpcbLike, 32, time).await;
+        let mut cost = Cost::default();
+        let work = cluster.pgbench(Script::TpcbLike, 32, time);
+        let tps = cost.of(cluster.pid, work).await;
         cluster.settle_down().await;
         let before = (
             cpu::of_cluster(cluster.pid),
@@ -129,6 +133,7 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
         from += i64::try_from(count).unwrap();
         if n > 0 {
             theirs.push(tps);
+            yard.push(cost.each().iter().sum::<f64>());
             ours.push(rate);
             booked += count;
             used.0 += cpu::of_cluster(cluster.pid) - before.0;
@@ -140,7 +145,13 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
         |time: Duration| time.as_secs_f64() * 1e6 / f64::from(u32::try_from(booked).unwrap());
     report.figure("booking: CPU of PostgreSQL", each(used.0), "us each");
     report.figure("booking: CPU of the server", each(used.1), "us each");
-    report.figure("booking: pgbench rate beside it", median(&theirs), "tps");
+    report.figure(
+        "pgbench tpcb-like: CPU of both sides",
+        median(&yard),
+        "us each",
+    );
+    let ratio = median(&yard) / (each(used.0) + each(used.1));
+    report.figure("bookings: ratio by CPU instead of seconds", ratio, "x");
     report.row(Row {
         name: "bookings",
         values: ours,

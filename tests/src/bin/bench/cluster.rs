@@ -119,8 +119,8 @@ impl Cluster {
         );
     }
 
-    /// Transactions per second of pgbench.
-    pub async fn pgbench(&self, script: Script, clients: u32, time: Duration) -> f64 {
+    /// Transactions of pgbench, and how many per second.
+    pub async fn pgbench(&self, script: Script, clients: u32, time: Duration) -> (u64, f64) {
         let name = match script {
             Script::TpcbLike => "tpcb-like",
             Script::SimpleUpdate => "simple-update",
@@ -146,8 +146,12 @@ impl Cluster {
             "{text}{}",
             String::from_utf8_lossy(&out.stderr)
         );
-        let tps = text.lines().find_map(|l| l.strip_prefix("tps = "));
-        let tps = tps.unwrap_or_else(|| panic!("pgbench said no tps:\n{text}"));
-        tps.split(' ').next().unwrap().parse().unwrap()
+        let number = |head: &str| {
+            let found = text.lines().find_map(|l| l.strip_prefix(head));
+            let found = found.unwrap_or_else(|| panic!("no `{head}` from pgbench:\n{text}"));
+            found.split(['/', ' ']).next().unwrap().to_owned()
+        };
+        let count = number("number of transactions actually processed: ");
+        (count.parse().unwrap(), number("tps = ").parse().unwrap())
     }
 }

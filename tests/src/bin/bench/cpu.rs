@@ -23,9 +23,43 @@ pub fn of_process(pid: u32) -> Duration {
     time(fields.get(11).unwrap_or(&0) + fields.get(12).unwrap_or(&0))
 }
 
-/// What this process has used.
+/// What this process and those that it has waited for have used.
 pub fn own() -> Duration {
-    of_process(std::process::id())
+    let fields = stat("self").unwrap_or_default();
+    time(fields.iter().skip(11).take(4).sum())
+}
+
+/// What something cost: so many pieces, so much time of the processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Pieces.
+    pub count: f64,
+    /// Of PostgreSQL.
+    pub server: Duration,
+    /// Of the other side.
+    pub client: Duration,
+}
+
+impl Cost {
+    /// Adds what `work` cost; it gives the number of pieces and their rate.
+    pub async fn of(&mut self, postmaster: u32, work: impl Future<Output = (u64, f64)>) -> f64 {
+        let before = (of_cluster(postmaster), own());
+        let (count, rate) = work.await;
+        self.count += f64::from(u32::try_from(count).unwrap());
+        self.server += of_cluster(postmaster).saturating_sub(before.0);
+        self.client += own().saturating_sub(before.1);
+        rate
+    }
+
+    /// Microseconds of a piece, on both sides.
+    pub fn each(&self) -> [f64; 2] {
+        [self.server, self.client].map(|t| t.as_secs_f64() * 1e6 / self.count)
+    }
+
+    /// How many pieces one gets for the time of one of `other`'s.
+    pub fn ratio(&self, other: &Self) -> f64 {
+        other.each().iter().sum::<f64>() / self.each().iter().sum::<f64>()
+    }
 }
 
 /// What a cluster has used: its postmaster, its living children and those that it has reaped.

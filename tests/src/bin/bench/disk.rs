@@ -11,11 +11,11 @@ const CHARGES: i64 = 100_000;
 /// As a lease of a day writes them: six an hour for each meter, ids in time order.
 const WRITE: &str = "
 INSERT INTO charge (id, meter_id, lease_id, hold_id, seq, from_at, to_at, billable_ms, ledger, gross, fee, tax,
-                    wallet, earned, fee_account, tax_account, at, batch)
+                    wallet, earned, fee_account, tax_account, at, batch, segment)
 SELECT (lpad(to_hex(n), 12, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
        md5('m' || m)::uuid, md5('l' || m / 2)::uuid, md5('h' || m / 2)::uuid, seq,
        to_timestamp(1790000000 + seq * 600), to_timestamp(1790000600 + seq * 600), 600000, 840,
-       350000, 17500, 0, 1 + m % 1000, 2000 + m % 100, 1, 2, to_timestamp(1790000600 + seq * 600), n / 1000
+       350000, 17500, 0, 1 + m % 1000, 2000 + m % 100, 1, 2, to_timestamp(1790000600 + seq * 600), n / 1000, 1
   FROM (SELECT row_number() OVER (ORDER BY seq, m) AS n, seq, m
           FROM generate_series(1, 144) seq, generate_series(1, $1::bigint / 144) m) all_of_them";
 

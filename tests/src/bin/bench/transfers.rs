@@ -18,8 +18,9 @@ use uuid::Uuid;
 
 use crate::Asked;
 use crate::cluster::{Cluster, Script};
+use crate::cpu::Cost;
 use crate::report::{Report, Row};
-use crate::{copy, cpu, disk, row_locks};
+use crate::{copy, disk, row_locks};
 
 /// Renters with a wallet.
 pub const RENTERS: u64 = 100_000;
@@ -173,40 +174,6 @@ async fn single(db: &Db, writer: &Arc<Writer>, time: Duration) -> (u64, f64) {
     all.rate()
 }
 
-/// Adds what a measurement cost.
-#[derive(Debug, Default)]
-struct Cost {
-    count: u64,
-    server: Duration,
-    own: Duration,
-}
-
-impl Cost {
-    async fn of(&mut self, cluster: &Cluster, work: impl Future<Output = (u64, f64)>) -> f64 {
-        let before = (cpu::of_cluster(cluster.pid), cpu::own());
-        let (count, rate) = work.await;
-        self.count += count;
-        self.server += cpu::of_cluster(cluster.pid) - before.0;
-        self.own += cpu::own() - before.1;
-        rate
-    }
-
-    fn tell(&self, report: &mut Report, what: &str) {
-        let each =
-            |t: Duration| t.as_secs_f64() * 1e6 / f64::from(u32::try_from(self.count).unwrap());
-        report.figure(
-            format!("{what}: CPU of PostgreSQL"),
-            each(self.server),
-            "us each",
-        );
-        report.figure(
-            format!("{what}: CPU of the writer"),
-            each(self.own),
-            "us each",
-        );
-    }
-}
-
 /// Measures the three rows.
 pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
     println!("  ledger: preparing {RENTERS} renters and {PROVIDERS} providers");
@@ -219,56 +186,68 @@ pub async fn measure(cluster: &Cluster, asked: &Asked, report: &mut Report) {
     for sql in [&sql, &yard_sql] {
         Cluster::vacuum(sql, &["account", "transfer"]).await;
     }
-    let mut many = [Vec::new(), Vec::new(), Vec::new()];
-    let mut one = [Vec::new(), Vec::new()];
-    let mut cost = [
-        Cost::default(),
-        Cost::default(),
-        Cost::default(),
-        Cost::default(),
-    ];
+    let mut values: [Vec<f64>; 5] = Default::default();
+    let mut cost: [Cost; 5] = Default::default();
     let (writer, mut dice) = (Arc::new(Writer::default()), Dice(7));
     let wants_batches = asked.wants("ledger_batches") || asked.wants("ledger_copy");
+    let (pid, time) = (cluster.pid, asked.time);
     for n in 0..asked.rounds {
         if wants_batches {
             cluster.settle_down().await;
-            many[0].push(cluster.pgbench(Script::SimpleUpdate, 8, asked.time).await);
+            let work = cluster.pgbench(Script::SimpleUpdate, 8, time);
+            values[0].push(cost[0].of(pid, work).await);
             cluster.settle_down().await;
-            many[1].push(
-                cost[0]
-                    .of(cluster, batches(&db, &mut dice, asked.time))
-                    .await,
-            );
+            values[1].push(cost[1].of(pid, batches(&db, &mut dice, time)).await);
             cluster.settle_down().await;
-            many[2].push(
-                cost[1]
-                    .of(cluster, copy::run(&yard_sql, &mut dice, asked.time))
-                    .await,
-            );
+            values[2].push(cost[2].of(pid, copy::run(&yard_sql, &mut dice, time)).await);
         }
         if asked.wants("ledger_single") {
             cluster.settle_down().await;
-            let locks = row_locks::run(&yard, (n, asked.time));
-            one[0].push(cost[2].of(cluster, locks).await);
+            values[3].push(cost[3].of(pid, row_locks::run(&yard, (n, time))).await);
             cluster.settle_down().await;
-            one[1].push(cost[3].of(cluster, single(&db, &writer, asked.time)).await);
+            values[4].push(cost[4].of(pid, single(&db, &writer, time)).await);
         }
     }
-    tell(asked, report, (many, one));
-    for (cost, what) in cost
-        .iter()
-        .zip(["batches", "COPY", "row locks", "one by one in groups"])
-    {
-        if cost.count > 0 {
-            cost.tell(report, &format!("transfer, {what}"));
-        }
-    }
+    tell(asked, report, &values);
+    tell_cost(report, &cost);
     disk::of_transfers(&sql, report).await;
     prove(&db).await;
 }
 
-fn tell(asked: &Asked, report: &mut Report, (many, one): ([Vec<f64>; 3], [Vec<f64>; 2])) {
-    let [simple, ours, copied] = many;
+/// The rows' sides, in the order of measuring.
+const SIDES: [&str; 5] = [
+    "pgbench simple-update",
+    "transfer, batches",
+    "transfer, COPY",
+    "transfer, row locks",
+    "transfer, one by one in groups",
+];
+
+fn tell_cost(report: &mut Report, cost: &[Cost; 5]) {
+    for (cost, side) in cost.iter().zip(SIDES).filter(|(c, _)| c.count > 0.0) {
+        let [server, client] = cost.each();
+        report.figure(format!("{side}: CPU of PostgreSQL"), server, "us each");
+        report.figure(format!("{side}: CPU of the client"), client, "us each");
+    }
+    let rows = [
+        ("ledger_batches", 1, 0),
+        ("ledger_copy", 1, 2),
+        ("ledger_single", 4, 3),
+    ];
+    for (row, ours, theirs) in rows {
+        if cost[ours].count > 0.0 {
+            let ratio = cost[ours].ratio(&cost[theirs]);
+            report.figure(
+                format!("{row}: ratio by CPU instead of seconds"),
+                ratio,
+                "x",
+            );
+        }
+    }
+}
+
+fn tell(asked: &Asked, report: &mut Report, values: &[Vec<f64>; 5]) {
+    let [simple, ours, copied, locks, groups] = values;
     let row = |name, values: &Vec<f64>, yardstick, theirs: &Vec<f64>, goal| Row {
         name,
         values: values.clone(),
@@ -279,15 +258,15 @@ fn tell(asked: &Asked, report: &mut Report, (many, one): ([Vec<f64>; 3], [Vec<f6
     };
     if asked.wants("ledger_batches") {
         let yardstick = "pgbench simple-update, 8 clients, tps";
-        report.row(row("ledger_batches", &ours, yardstick, &simple, 20.0));
+        report.row(row("ledger_batches", ours, yardstick, simple, 20.0));
     }
     if asked.wants("ledger_copy") {
         let yardstick = "COPY of such rows into such a table, rows/s";
-        report.row(row("ledger_copy", &ours, yardstick, &copied, 0.5));
+        report.row(row("ledger_copy", ours, yardstick, copied, 0.5));
     }
     if asked.wants("ledger_single") {
         let yardstick = "row locks, a transaction each, 64 clients";
-        report.row(row("ledger_single", &one[1], yardstick, &one[0], 5.0));
+        report.row(row("ledger_single", groups, yardstick, locks, 5.0));
     }
 }
 

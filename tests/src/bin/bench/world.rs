@@ -44,17 +44,17 @@ SELECT g.id AS gpu, g.machine_id AS machine, o.id AS offer, o.party_id AS provid
   FROM (SELECT *, row_number() OVER () AS n FROM gpu) g JOIN offer o ON o.machine_id = g.machine_id
   JOIN (SELECT *, row_number() OVER (ORDER BY id) - 1 AS n FROM account WHERE code = 200) w ON w.n = g.n / $1";
 
-const ROWS: [&str; 7] = [
+const ROWS: [&str; 9] = [
     "INSERT INTO quote (id, party_id, offer_id, offer_version, gpu_model, gpu_count, disk_gib, duration_seconds,
             ledger, gpu_hour, storage_gib_month, fee_bps, tax_bps, simulated, signature, created_at, expires_at)
      SELECT quote, party, offer, 1, 'h100-sxm-80gb', 1, 10, 36000, 840, 2100000, 50000, 500, 0, true,
             decode(repeat('00', 64), 'hex'), at, at FROM plan",
     "INSERT INTO lease (id, quote_id, party_id, provider_id, offer_id, machine_id, workload, placement, state,
             state_reason, state_detail, state_at, progress_at, created_at, started_at, container_id,
-            container_started_at, compute_meter, storage_meter)
+            container_started_at, compute_meter, storage_meter, disk_gib)
      SELECT lease, quote, party, provider, offer, machine,
             '{\"image\": \"localhost/gpumarket/busybox:1\", \"command\": [], \"env\": {}}', '{}', 'running',
-            'machine', 'runs', at, at, at, at, 'c1', '2026-01-01T00:00:00Z', compute, storage FROM plan",
+            'machine', 'runs', at, at, at, at, 'c1', '2026-01-01T00:00:00Z', compute, storage, 10 FROM plan",
     "INSERT INTO lease_gpu (lease_id, gpu_id, held_at) SELECT lease, gpu, at FROM plan",
     "INSERT INTO meter (id, lease_id, resource, price, per_ms, fee_bps, tax_bps, opened_at, billable_ms, through,
             settled_through, proof_boot, proof_run, proof_mono_ms, proof_at)
@@ -64,6 +64,9 @@ const ROWS: [&str; 7] = [
             settled_through, proof_boot, proof_run, proof_mono_ms, proof_at)
      SELECT storage, lease, 'storage', 500000, 2628000000, 500, 0, at, 660000, at + interval '11 minutes', at,
             'boot-1', 'its public id', 10000000, at + interval '11 minutes' FROM plan",
+    "INSERT INTO meter_segment (meter_id, no, from_at, price)
+     SELECT id, 1, opened_at, price FROM meter",
+    "INSERT INTO wallet_watch (party_id, ledger, due_at) SELECT owner, ledger, now() FROM account WHERE code = 200",
     "INSERT INTO hold (id, account, lease_id, amount, state, opened_at)
      SELECT gen_random_uuid(), wallet, lease, 535100, 'open', at FROM plan",
     "UPDATE account a SET debits_pending = p.held
