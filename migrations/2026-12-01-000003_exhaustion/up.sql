@@ -11,6 +11,7 @@ ALTER TABLE hold
 UPDATE hold SET due_at = 'epoch' WHERE state = 'open';
 ALTER TABLE hold ALTER COLUMN due_at SET DEFAULT 'epoch';
 CREATE INDEX hold_due ON hold (due_at) WHERE state = 'open';
+CREATE INDEX hold_short ON hold (account) WHERE state = 'open' AND short;
 
 -- Wallets that something burns from.
 CREATE TABLE wallet_watch (

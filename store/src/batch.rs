@@ -5,9 +5,9 @@
 use billing::chain::{Hash, Row, seal};
 use billing::charge::Charge;
 use billing::transfer::Transfer;
+use diesel::QueryableByName;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::sql_types::{Array, BigInt, Bytea, Integer, Nullable, SmallInt, Text, Timestamptz};
-use diesel::{QueryableByName, sql_query};
 use diesel_async::RunQueryDsl;
 use domain::money::Currency;
 use uuid::Uuid;
@@ -16,6 +16,7 @@ use crate::convert::{int, parsed, to_pg};
 use crate::db::Tx;
 use crate::error::Error;
 use crate::journal::Kept;
+use crate::prepared::prepared;
 use crate::shard::Claim;
 use crate::{hold, wallet};
 
@@ -95,21 +96,22 @@ async fn save_balances(tx: &mut Tx, changed: &[&Kept], claim: Claim) -> Result<(
         return Ok(());
     }
     let column = |of: fn(&Kept) -> i64| changed.iter().map(|k| of(k)).collect::<Vec<i64>>();
-    let rows = sql_query(BALANCES)
-        .bind::<Array<BigInt>, _>(column(|k| k.account.id.0))
-        .bind::<Array<BigInt>, _>(column(|k| k.version))
-        .bind::<Array<BigInt>, _>(column(|k| k.account.debits.get()))
-        .bind::<Array<BigInt>, _>(column(|k| k.account.credits.get()))
-        .bind::<Array<BigInt>, _>(column(|k| k.account.debits_pending.get()))
-        .bind::<Array<BigInt>, _>(column(|k| k.account.credits_pending.get()))
-        .bind::<SmallInt, _>(claim.shard)
-        .execute(tx.sql()?)
-        .await?;
+    let rows = prepared(
+        diesel::sql_query(BALANCES)
+            .bind::<Array<BigInt>, _>(column(|k| k.account.id.0))
+            .bind::<Array<BigInt>, _>(column(|k| k.version))
+            .bind::<Array<BigInt>, _>(column(|k| k.account.debits.get()))
+            .bind::<Array<BigInt>, _>(column(|k| k.account.credits.get()))
+            .bind::<Array<BigInt>, _>(column(|k| k.account.debits_pending.get()))
+            .bind::<Array<BigInt>, _>(column(|k| k.account.credits_pending.get()))
+            .bind::<SmallInt, _>(claim.shard),
+    )
+    .execute(tx.sql()?)
+    .await?;
     if rows == changed.len() {
         return Ok(());
     }
-    let stop: Stop = sql_query(STOPPED)
-        .bind::<SmallInt, _>(claim.shard)
+    let stop: Stop = prepared(diesel::sql_query(STOPPED).bind::<SmallInt, _>(claim.shard))
         .get_result(tx.sql()?)
         .await?;
     if stop.reason.is_empty() {
@@ -149,8 +151,7 @@ async fn chain(
     claim: Claim,
     (transfers, charges): (Entries<'_, Transfer>, Entries<'_, Charge>),
 ) -> Result<i64, Error> {
-    let head: HeadRow = sql_query(HEAD)
-        .bind::<SmallInt, _>(claim.shard)
+    let head: HeadRow = prepared(diesel::sql_query(HEAD).bind::<SmallInt, _>(claim.shard))
         .get_result(tx.sql()?)
         .await?;
     if claim.epoch.is_some_and(|mine| mine != head.epoch) {
@@ -166,15 +167,17 @@ async fn chain(
     let count = int(u32::try_from(rows.len()).unwrap_or(u32::MAX));
     let hash = seal(&prev, (claim.shard, no), &mut rows);
     drop(rows);
-    let batch: BatchId = sql_query(SEAL)
-        .bind::<SmallInt, _>(claim.shard)
-        .bind::<BigInt, _>(no)
-        .bind::<BigInt, _>(head.epoch)
-        .bind::<Integer, _>(count)
-        .bind::<Bytea, _>(prev.to_vec())
-        .bind::<Bytea, _>(hash.to_vec())
-        .get_result(tx.sql()?)
-        .await?;
+    let batch: BatchId = prepared(
+        diesel::sql_query(SEAL)
+            .bind::<SmallInt, _>(claim.shard)
+            .bind::<BigInt, _>(no)
+            .bind::<BigInt, _>(head.epoch)
+            .bind::<Integer, _>(count)
+            .bind::<Bytea, _>(prev.to_vec())
+            .bind::<Bytea, _>(hash.to_vec()),
+    )
+    .get_result(tx.sql()?)
+    .await?;
     Ok(batch.id)
 }
 
@@ -187,18 +190,20 @@ async fn insert_transfers(
         return Ok(());
     }
     let each = || transfers.iter();
-    sql_query(TRANSFERS)
-        .bind::<Array<SqlUuid>, _>(each().map(|(t, _)| t.id.uuid()).collect::<Vec<_>>())
-        .bind::<Array<SmallInt>, _>(each().map(|(t, _)| t.kind.code()).collect::<Vec<_>>())
-        .bind::<Array<Integer>, _>(each().map(|(_, c)| c.ledger()).collect::<Vec<_>>())
-        .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.debit.0).collect::<Vec<_>>())
-        .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.credit.0).collect::<Vec<_>>())
-        .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.amount.get()).collect::<Vec<_>>())
-        .bind::<Array<SqlUuid>, _>(each().map(|(t, _)| t.cause).collect::<Vec<_>>())
-        .bind::<Array<Timestamptz>, _>(each().map(|(t, _)| to_pg(t.at)).collect::<Vec<_>>())
-        .bind::<Nullable<BigInt>, _>(Some(batch))
-        .execute(tx.sql()?)
-        .await?;
+    prepared(
+        diesel::sql_query(TRANSFERS)
+            .bind::<Array<SqlUuid>, _>(each().map(|(t, _)| t.id.uuid()).collect::<Vec<_>>())
+            .bind::<Array<SmallInt>, _>(each().map(|(t, _)| t.kind.code()).collect::<Vec<_>>())
+            .bind::<Array<Integer>, _>(each().map(|(_, c)| c.ledger()).collect::<Vec<_>>())
+            .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.debit.0).collect::<Vec<_>>())
+            .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.credit.0).collect::<Vec<_>>())
+            .bind::<Array<BigInt>, _>(each().map(|(t, _)| t.amount.get()).collect::<Vec<_>>())
+            .bind::<Array<SqlUuid>, _>(each().map(|(t, _)| t.cause).collect::<Vec<_>>())
+            .bind::<Array<Timestamptz>, _>(each().map(|(t, _)| to_pg(t.at)).collect::<Vec<_>>())
+            .bind::<Nullable<BigInt>, _>(Some(batch)),
+    )
+    .execute(tx.sql()?)
+    .await?;
     Ok(())
 }
 
@@ -219,27 +224,29 @@ async fn insert_charges(
         times(|c| to_pg(c.at)),
     );
     let ledgers: Vec<i32> = charges.iter().map(|(_, c)| c.ledger()).collect();
-    sql_query(CHARGES)
-        .bind::<Array<SqlUuid>, _>(ids(|c| c.id.uuid()))
-        .bind::<Array<SqlUuid>, _>(ids(|c| c.settlement.meter.uuid()))
-        .bind::<Array<SqlUuid>, _>(ids(|c| c.settlement.lease.uuid()))
-        .bind::<Array<SqlUuid>, _>(ids(|c| c.hold.uuid()))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.seq))
-        .bind::<Array<Timestamptz>, _>(from)
-        .bind::<Array<Timestamptz>, _>(to)
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.billable_ms))
-        .bind::<Array<Integer>, _>(ledgers)
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.gross.get()))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.fee.get()))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.tax.get()))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.wallet.0))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.earned.0))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.fee.0))
-        .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.tax.0))
-        .bind::<Array<Timestamptz>, _>(at)
-        .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.segment))
-        .bind::<Nullable<BigInt>, _>(Some(batch))
-        .execute(tx.sql()?)
-        .await?;
+    prepared(
+        diesel::sql_query(CHARGES)
+            .bind::<Array<SqlUuid>, _>(ids(|c| c.id.uuid()))
+            .bind::<Array<SqlUuid>, _>(ids(|c| c.settlement.meter.uuid()))
+            .bind::<Array<SqlUuid>, _>(ids(|c| c.settlement.lease.uuid()))
+            .bind::<Array<SqlUuid>, _>(ids(|c| c.hold.uuid()))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.seq))
+            .bind::<Array<Timestamptz>, _>(from)
+            .bind::<Array<Timestamptz>, _>(to)
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.billable_ms))
+            .bind::<Array<Integer>, _>(ledgers)
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.gross.get()))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.fee.get()))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.due.tax.get()))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.wallet.0))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.earned.0))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.fee.0))
+            .bind::<Array<BigInt>, _>(bigs(|c| c.accounts.tax.0))
+            .bind::<Array<Timestamptz>, _>(at)
+            .bind::<Array<BigInt>, _>(bigs(|c| c.settlement.segment))
+            .bind::<Nullable<BigInt>, _>(Some(batch)),
+    )
+    .execute(tx.sql()?)
+    .await?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::convert::{from_pg, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
+use crate::prepared::prepared;
 use crate::schema::hold;
 
 /// What is noted of an open hold beside its money.
@@ -68,10 +69,12 @@ pub async fn set_watch(tx: &mut Tx, id: HoldId, watch: HoldWatch) -> Result<(), 
 
 /// Money came into these wallets: holds that it could not fill are looked at, at once.
 pub(crate) async fn wake_short(tx: &mut Tx, wallets: &[i64]) -> Result<(), Error> {
-    diesel::sql_query(
-        "UPDATE hold SET due_at = 'epoch' WHERE account = ANY($1) AND state = 'open' AND short",
+    prepared(
+        diesel::sql_query(
+            "UPDATE hold SET due_at = 'epoch' WHERE account = ANY($1) AND state = 'open' AND short",
+        )
+        .bind::<Array<BigInt>, _>(wallets),
     )
-    .bind::<Array<BigInt>, _>(wallets)
     .execute(tx.sql()?)
     .await?;
     Ok(())

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::convert::to_pg;
 use crate::db::{AsyncFunc, Db, Tx};
 use crate::error::{Error, Retryable};
+use crate::prepared::prepared;
 use crate::schema::idempotency;
 
 /// A key with its scope and the fingerprint of the request.
@@ -123,8 +124,7 @@ pub async fn begin(
 ) -> Result<Vec<Result<Option<Done>, Error>>, Error> {
     let mut locks: Vec<i64> = keys.iter().map(OnceKey::lock).collect();
     locks.sort_unstable();
-    let taken = diesel::sql_query(LOCK)
-        .bind::<Array<BigInt>, _>(locks)
+    let taken = prepared(diesel::sql_query(LOCK).bind::<Array<BigInt>, _>(locks))
         .execute(tx.sql()?)
         .await
         .map_err(Error::from);
@@ -132,12 +132,14 @@ pub async fn begin(
         Err(Error::Contended) => return Err(Error::IdempotencyInFlight),
         other => other.map(|_rows| ())?,
     }
-    let rows: Vec<Answered> = diesel::sql_query(FIND)
-        .bind::<Array<SqlUuid>, _>(keys.iter().map(OnceKey::owner).collect::<Vec<_>>())
-        .bind::<Array<Text>, _>(keys.iter().map(|k| k.route.as_str()).collect::<Vec<_>>())
-        .bind::<Array<Text>, _>(keys.iter().map(|k| k.key.as_str()).collect::<Vec<_>>())
-        .load(tx.sql()?)
-        .await?;
+    let rows: Vec<Answered> = prepared(
+        diesel::sql_query(FIND)
+            .bind::<Array<SqlUuid>, _>(keys.iter().map(OnceKey::owner).collect::<Vec<_>>())
+            .bind::<Array<Text>, _>(keys.iter().map(|k| k.route.as_str()).collect::<Vec<_>>())
+            .bind::<Array<Text>, _>(keys.iter().map(|k| k.key.as_str()).collect::<Vec<_>>()),
+    )
+    .load(tx.sql()?)
+    .await?;
     let answer = |key: &OnceKey| {
         let same =
             |r: &&Answered| r.party_id == key.owner() && r.route == key.route && r.key == key.key;

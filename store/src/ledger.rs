@@ -8,7 +8,6 @@ use billing::ledger::Ledger;
 use billing::transfer::{Transfer, TransferKind};
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
-use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Bool, Integer, SmallInt, Uuid as SqlUuid};
 use diesel::upsert::excluded;
 use diesel_async::RunQueryDsl;
@@ -21,6 +20,7 @@ use crate::convert::{currency, from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::journal::Key;
+use crate::prepared::prepared;
 use crate::schema::{account, hold, top_up, transfer};
 
 #[derive(QueryableByName)]
@@ -106,12 +106,14 @@ pub async fn account_of(
     if let Some(account) = ro.journal().find(&(currency, code, owner, 0)) {
         return Ok(Some(account.clone()));
     }
-    let rows: Vec<AccountRow> = sql_query(SUM)
-        .bind::<Integer, _>(currency.ledger())
-        .bind::<SmallInt, _>(code.code())
-        .bind::<SqlUuid, _>(owner)
-        .load(ro.sql()?)
-        .await?;
+    let rows: Vec<AccountRow> = prepared(
+        diesel::sql_query(SUM)
+            .bind::<Integer, _>(currency.ledger())
+            .bind::<SmallInt, _>(code.code())
+            .bind::<SqlUuid, _>(owner),
+    )
+    .load(ro.sql()?)
+    .await?;
     rows.into_iter()
         .next()
         .map(|row| row.record().map(|(account, _version)| account))
@@ -138,13 +140,15 @@ async fn read(tx: &mut Tx, query: &str, wanted: &[Key]) -> Result<(), Error> {
     let Some((currency, ..)) = wanted.first().copied() else {
         return Ok(());
     };
-    let rows: Vec<AccountRow> = sql_query(query)
-        .bind::<Integer, _>(currency.ledger())
-        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
-        .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
-        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>())
-        .load(tx.sql()?)
-        .await?;
+    let rows: Vec<AccountRow> = prepared(
+        diesel::sql_query(query)
+            .bind::<Integer, _>(currency.ledger())
+            .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
+            .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
+            .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>()),
+    )
+    .load(tx.sql()?)
+    .await?;
     for row in rows {
         let stripe = row.stripe;
         let (account, version) = row.record()?;
@@ -164,14 +168,16 @@ async fn make(tx: &mut Tx, missing: &[Key]) -> Result<(), Error> {
     };
     let ordered: BTreeSet<Key> = missing.iter().copied().collect();
     let each = || ordered.iter();
-    sql_query(MAKE)
-        .bind::<Integer, _>(currency.ledger())
-        .bind::<Array<SmallInt>, _>(each().map(|w| w.1.code()).collect::<Vec<_>>())
-        .bind::<Array<SqlUuid>, _>(each().map(|w| w.2).collect::<Vec<_>>())
-        .bind::<Array<Bool>, _>(each().map(|w| w.1.is_constrained()).collect::<Vec<_>>())
-        .bind::<Array<SmallInt>, _>(each().map(|w| w.3).collect::<Vec<_>>())
-        .execute(tx.sql()?)
-        .await?;
+    prepared(
+        diesel::sql_query(MAKE)
+            .bind::<Integer, _>(currency.ledger())
+            .bind::<Array<SmallInt>, _>(each().map(|w| w.1.code()).collect::<Vec<_>>())
+            .bind::<Array<SqlUuid>, _>(each().map(|w| w.2).collect::<Vec<_>>())
+            .bind::<Array<Bool>, _>(each().map(|w| w.1.is_constrained()).collect::<Vec<_>>())
+            .bind::<Array<SmallInt>, _>(each().map(|w| w.3).collect::<Vec<_>>()),
+    )
+    .execute(tx.sql()?)
+    .await?;
     Ok(())
 }
 
@@ -236,13 +242,15 @@ async fn present(tx: &mut Tx, wanted: &[Key]) -> Result<usize, Error> {
     let Some((currency, ..)) = wanted.first().copied() else {
         return Ok(0);
     };
-    let count: Count = sql_query(COUNT)
-        .bind::<Integer, _>(currency.ledger())
-        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
-        .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
-        .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>())
-        .get_result(tx.sql()?)
-        .await?;
+    let count: Count = prepared(
+        diesel::sql_query(COUNT)
+            .bind::<Integer, _>(currency.ledger())
+            .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.1.code()).collect::<Vec<_>>())
+            .bind::<Array<SqlUuid>, _>(wanted.iter().map(|w| w.2).collect::<Vec<_>>())
+            .bind::<Array<SmallInt>, _>(wanted.iter().map(|w| w.3).collect::<Vec<_>>()),
+    )
+    .get_result(tx.sql()?)
+    .await?;
     Ok(usize::try_from(count.n).unwrap_or(0))
 }
 

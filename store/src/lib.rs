@@ -34,6 +34,7 @@ pub mod outbox;
 pub mod page;
 pub mod party;
 pub mod payout;
+mod prepared;
 pub mod prove;
 pub mod quote;
 mod schema;

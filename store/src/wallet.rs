@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::convert::{from_pg, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
+use crate::prepared::prepared;
 use crate::schema::wallet_watch;
 
 /// What is noted of a wallet.
@@ -60,10 +61,10 @@ pub async fn grew(tx: &mut Tx, party: PartyId, currency: Currency) -> Result<(),
 
 /// Money came or went: look at those of these wallets that something burns from.
 pub(crate) async fn wake(tx: &mut Tx, parties: &[Uuid]) -> Result<(), Error> {
-    diesel::sql_query(
+    prepared(diesel::sql_query(
         "UPDATE wallet_watch SET due_at = 'epoch' WHERE party_id = ANY($1) AND due_at IS DISTINCT FROM 'epoch'",
     )
-    .bind::<Array<SqlUuid>, _>(parties)
+    .bind::<Array<SqlUuid>, _>(parties))
     .execute(tx.sql()?)
     .await?;
     Ok(())
