@@ -28,5 +28,7 @@ mod supply;
 #[cfg(test)]
 mod transactions;
 #[cfg(test)]
+mod used;
+#[cfg(test)]
 mod world;
 mod writer;
