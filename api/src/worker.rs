@@ -1,7 +1,7 @@
 //! Drives the reconcilers: by timer, and at once when somebody has something for them.
 
 use std::panic::AssertUnwindSafe;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use app::Cx;
 use app::reconcile::{STEPS, Step};
@@ -63,7 +63,8 @@ async fn hold_shards(cx: Cx) {
     loop {
         match cx.db.claim_shards(&node, SHARDS).await {
             Ok(held) => {
-                gauge!("ledger_shards_held").set(f64::from(u32::try_from(held).unwrap_or(0)))
+                let held = f64::from(u32::try_from(held).unwrap_or(0));
+                gauge!("ledger_shards_held").set(held);
             }
             Err(error) => tracing::warn!(%error, "the ledger's shards were not renewed"),
         }
@@ -74,7 +75,7 @@ async fn hold_shards(cx: Cx) {
 /// Proves the ledger again and again, and shows the result. What is violated stops the writers.
 async fn prove(cx: Cx) {
     loop {
-        let begun = Instant::now();
+        let begun = cx.now();
         match app::prove::watch(&cx).await {
             Ok(proof) => {
                 for row in &proof.rows {
@@ -97,7 +98,8 @@ async fn prove(cx: Cx) {
                 counter!("ledger_proof_failures_total").increment(1);
             }
         }
-        tokio::time::sleep(PROVE_EVERY.max(begun.elapsed() * PROVE_SHARE)).await;
+        let took = cx.now().since(begun).micros().max(0).unsigned_abs();
+        tokio::time::sleep(PROVE_EVERY.max(Duration::from_micros(took) * PROVE_SHARE)).await;
     }
 }
 

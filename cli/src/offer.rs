@@ -245,7 +245,7 @@ pub(crate) async fn set(
         ));
     }
     let path = format!("/v1/offers/{id}");
-    let tag = |version: i64| format!("\"{version}\"");
+    let tag = |version: i64| format!("\"v{version}\"");
     let if_match = if let Some(version) = if_version {
         tag(version)
     } else {

@@ -3,6 +3,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpResponse, get};
 use app::earnings::EarningsPeriod;
+use billing::month::Month;
 use domain::clock::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -18,13 +19,13 @@ use crate::state::Shared;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EarningsQuery {
-    /// Charges booked from this time on.
+    /// Charges booked from this time on; absent = the beginning of this UTC month.
     #[param(
         format = "date-time",
         max_length = 64,
         example = "2026-11-01T00:00:00Z"
     )]
-    pub from: String,
+    pub from: Option<String>,
     /// And before this time; absent = now.
     #[param(
         format = "date-time",
@@ -53,7 +54,10 @@ pub(crate) async fn get_earnings_statement(
     let asked = &query.0;
     let lease = asked.lease.as_ref();
     let period = EarningsPeriod {
-        from: time("query/from", &asked.from)?,
+        from: match &asked.from {
+            Some(text) => time("query/from", text)?,
+            None => Month::of(shared.cx.now()).period().from,
+        },
         to: asked.to.as_ref().map(|t| time("query/to", t)).transpose()?,
         lease: lease.map(|l| Id::field("query/lease", l)).transpose()?,
     };

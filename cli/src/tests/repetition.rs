@@ -108,7 +108,7 @@ async fn a_lost_answer_to_a_change_without_a_key_is_not_repeated() {
     .await;
     assert_eq!((done.code, stub.unused()), (1, 1));
     let asked = stub.asked();
-    assert_eq!(asked[0].header("if-match"), Some("\"7\""));
+    assert_eq!(asked[0].header("if-match"), Some("\"v7\""));
     assert_eq!(
         asked[0].header("content-type"),
         Some("application/merge-patch+json")

@@ -10,6 +10,7 @@ mod database;
 mod invoiced;
 #[cfg(test)]
 mod moved;
+#[cfg(test)]
 mod once;
 #[cfg(test)]
 mod pages;
@@ -31,4 +32,5 @@ mod transactions;
 mod used;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
 mod writer;

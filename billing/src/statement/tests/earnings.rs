@@ -148,6 +148,8 @@ fn earnings_that_do_not_add_up_cannot_be_signed() {
     assert!(sign(early, &key()).is_err());
 }
 
+type Change = (fn(&mut StatementBody), &'static str);
+
 #[test]
 fn a_renter_and_a_provider_that_are_told_different_things_notice() {
     let bill = of_lease(repriced());
@@ -179,7 +181,6 @@ fn a_renter_and_a_provider_that_are_told_different_things_notice() {
         matches!(moved, Err(MeetFault::Charge { seq: 5, .. })),
         "{moved:?}"
     );
-    type Change = (fn(&mut StatementBody), &'static str);
     let unrelated: [Change; 3] = [
         (|b| b.provider = "pty_q".to_owned(), "the providers differ"),
         (|b| b.gpu_count = 2, "renter, machine or GPUs differ"),
