@@ -140,7 +140,7 @@ fn person(user: UserId, party: PartyId, role: Role, staff: Option<StaffRole>) ->
 pub async fn actor_of_user(cx: &Cx, user: UserId) -> Result<Option<Actor>, Error> {
     let member = cx
         .db
-        .read::<_, Error, _>(async |ro: &mut store::db::Ro| {
+        .glance::<_, Error, _>(async |ro: &mut store::db::Ro| {
             Ok(store::party::membership(ro, user).await?)
         })
         .await?;
@@ -154,7 +154,7 @@ pub async fn actor_of_key(cx: &Cx, secret_hash: &[u8]) -> Result<Option<Actor>, 
     let now = cx.now();
     let found = cx
         .db
-        .read::<_, Error, _>(async |ro: &mut store::db::Ro| {
+        .glance::<_, Error, _>(async |ro: &mut store::db::Ro| {
             Ok(store::api_key::by_hash(ro, secret_hash).await?)
         })
         .await?;

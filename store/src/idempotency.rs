@@ -1,6 +1,7 @@
 //! Answers by idempotency key. The row commits with the effect; a repeat gets the same answer.
 
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel::sql_types::{Array, BigInt, Bytea, Json, SmallInt, Text, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
@@ -8,6 +9,7 @@ use domain::id::PartyId;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::to_pg;
 use crate::db::{AsyncFunc, Db, Tx};
 use crate::error::{Error, Retryable};
@@ -162,21 +164,15 @@ pub async fn finish(
     answers: &[(OnceKey, u16, Value)],
     now: Timestamp,
 ) -> Result<(), Error> {
-    let row = |(key, status, body): &(OnceKey, u16, Value)| {
-        (
-            idempotency::party_id.eq(key.owner()),
-            idempotency::route.eq(key.route.clone()),
-            idempotency::key.eq(key.key.clone()),
-            idempotency::fingerprint.eq(key.fingerprint.to_vec()),
-            idempotency::status.eq(i16::try_from(*status).unwrap_or(200)),
-            idempotency::body.eq(body.clone()),
-            idempotency::created_at.eq(to_pg(now)),
-        )
-    };
-    diesel::insert_into(idempotency::table)
-        .values(answers.iter().map(row).collect::<Vec<_>>())
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "idempotency", answers, {
+        party_id: sql::Uuid = |(key, ..)| key.owner(),
+        route: sql::Text = |(key, ..)| key.route.clone(),
+        key: sql::Text = |(key, ..)| key.key.clone(),
+        fingerprint: sql::Bytea = |(key, ..)| key.fingerprint.to_vec(),
+        status: sql::SmallInt = |(_, status, _)| i16::try_from(*status).unwrap_or(200),
+        body: sql::Json = |(.., body)| body.clone(),
+        created_at: sql::Timestamptz = |_| to_pg(now),
+    });
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{LeaseId, MachineId, MeterId, OfferId, PartyId, UserId};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::{from_pg, int, money, parsed, to_pg, unsigned};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
@@ -222,10 +224,37 @@ impl Row {
 /// Inserts leases. Their meters must follow in the same transaction.
 pub async fn insert(tx: &mut Tx, records: &[LeaseRecord]) -> Result<(), Error> {
     let rows = records.iter().map(Row::of).collect::<Result<Vec<_>, _>>()?;
-    diesel::insert_into(lease::table)
-        .values(rows)
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "lease", &rows, {
+        id: sql::Uuid = |r| r.id,
+        quote_id: sql::Uuid = |r| r.quote_id,
+        party_id: sql::Uuid = |r| r.party_id,
+        provider_id: sql::Uuid = |r| r.provider_id,
+        offer_id: sql::Uuid = |r| r.offer_id,
+        machine_id: sql::Uuid = |r| r.machine_id,
+        workload: sql::Jsonb = |r| r.workload.clone(),
+        placement: sql::Jsonb = |r| r.placement.clone(),
+        label: sql::Nullable<sql::Text> = |r| r.label.clone(),
+        max_spend: sql::Nullable<sql::BigInt> = |r| r.max_spend,
+        end_at: sql::Nullable<sql::Timestamptz> = |r| r.end_at,
+        state: sql::Text = |r| r.state.clone(),
+        state_reason: sql::Text = |r| r.state_reason.clone(),
+        state_detail: sql::Text = |r| r.state_detail.clone(),
+        state_at: sql::Timestamptz = |r| r.state_at,
+        progress: sql::BigInt = |r| r.progress,
+        progress_at: sql::Timestamptz = |r| r.progress_at,
+        start_no: sql::BigInt = |r| r.start_no,
+        version: sql::BigInt = |r| r.version,
+        created_at: sql::Timestamptz = |r| r.created_at,
+        started_at: sql::Nullable<sql::Timestamptz> = |r| r.started_at,
+        end_requested_at: sql::Nullable<sql::Timestamptz> = |r| r.end_requested_at,
+        ended_at: sql::Nullable<sql::Timestamptz> = |r| r.ended_at,
+        container_id: sql::Nullable<sql::Text> = |r| r.container_id.clone(),
+        container_started_at: sql::Nullable<sql::Text> = |r| r.container_started_at.clone(),
+        compute_meter: sql::Uuid = |r| r.compute_meter,
+        storage_meter: sql::Uuid = |r| r.storage_meter,
+        disk_gib: sql::Integer = |r| r.disk_gib,
+        booked_by: sql::Nullable<sql::Uuid> = |r| r.booked_by,
+    });
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::audit::ActorRef;
 use domain::clock::Timestamp;
@@ -9,6 +10,7 @@ use domain::id::{EventId, LeaseId};
 use domain::lease::{LeaseReason, LeaseState};
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::{from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
@@ -38,23 +40,17 @@ pub struct LeaseEventRecord {
 
 /// Writes events, each with its actor.
 pub async fn insert(tx: &mut Tx, events: &[(LeaseEventRecord, ActorRef)]) -> Result<(), Error> {
-    let row = |(event, actor): &(LeaseEventRecord, ActorRef)| {
-        (
-            lease_event::id.eq(event.id.uuid()),
-            lease_event::lease_id.eq(event.lease.uuid()),
-            lease_event::at.eq(to_pg(event.at)),
-            lease_event::from_state.eq(event.from.map(LeaseState::as_str)),
-            lease_event::to_state.eq(event.to.as_str()),
-            lease_event::reason.eq(event.reason.as_str()),
-            lease_event::detail.eq(event.detail.clone()),
-            lease_event::actor_kind.eq(actor.kind()),
-            lease_event::actor_id.eq(actor.id()),
-        )
-    };
-    diesel::insert_into(lease_event::table)
-        .values(events.iter().map(row).collect::<Vec<_>>())
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "lease_event", events, {
+        id: sql::Uuid = |(event, _)| event.id.uuid(),
+        lease_id: sql::Uuid = |(event, _)| event.lease.uuid(),
+        at: sql::Timestamptz = |(event, _)| to_pg(event.at),
+        from_state: sql::Nullable<sql::Text> = |(event, _)| event.from.map(LeaseState::as_str),
+        to_state: sql::Text = |(event, _)| event.to.as_str(),
+        reason: sql::Text = |(event, _)| event.reason.as_str(),
+        detail: sql::Text = |(event, _)| event.detail.clone(),
+        actor_kind: sql::Text = |(_, actor)| actor.kind(),
+        actor_id: sql::Text = |(_, actor)| actor.id(),
+    });
     Ok(())
 }
 

@@ -9,6 +9,7 @@ pub mod audit;
 mod batch;
 pub mod billing_profile;
 pub mod budget;
+mod bulk;
 pub mod charge;
 mod convert;
 pub mod credit;

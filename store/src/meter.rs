@@ -5,12 +5,14 @@ use billing::rating::{Due, Shares};
 use billing::segment::Segment;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{LeaseId, MeterId};
 use domain::money::{Micros, Period, Rate};
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::{from_pg, int, parsed, to_pg, unsigned};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
@@ -139,10 +141,34 @@ impl Row {
 /// Inserts meters, each with its first price.
 pub async fn insert(tx: &mut Tx, records: &[Meter]) -> Result<(), Error> {
     let rows = records.iter().map(Row::of).collect::<Result<Vec<_>, _>>()?;
-    diesel::insert_into(meter::table)
-        .values(rows)
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "meter", &rows, {
+        id: sql::Uuid = |r| r.id,
+        lease_id: sql::Uuid = |r| r.lease_id,
+        resource: sql::Text = |r| r.resource.clone(),
+        price: sql::BigInt = |r| r.price,
+        per_ms: sql::BigInt = |r| r.per_ms,
+        fee_bps: sql::Integer = |r| r.fee_bps,
+        tax_bps: sql::Integer = |r| r.tax_bps,
+        opened_at: sql::Timestamptz = |r| r.opened_at,
+        until: sql::Nullable<sql::Timestamptz> = |r| r.until,
+        closed: sql::Bool = |r| r.closed,
+        billable_ms: sql::BigInt = |r| r.billable_ms,
+        through: sql::Timestamptz = |r| r.through,
+        charged: sql::BigInt = |r| r.charged,
+        fee: sql::BigInt = |r| r.fee,
+        tax: sql::BigInt = |r| r.tax,
+        seq: sql::BigInt = |r| r.seq,
+        settled_ms: sql::BigInt = |r| r.settled_ms,
+        settled_through: sql::Timestamptz = |r| r.settled_through,
+        segment: sql::BigInt = |r| r.segment,
+        segments: sql::BigInt = |r| r.segments,
+        rem_num: sql::BigInt = |r| r.rem_num,
+        skew_ms: sql::BigInt = |r| r.skew_ms,
+        proof_boot: sql::Nullable<sql::Text> = |r| r.proof_boot.clone(),
+        proof_run: sql::Nullable<sql::Text> = |r| r.proof_run.clone(),
+        proof_mono_ms: sql::Nullable<sql::BigInt> = |r| r.proof_mono_ms,
+        proof_at: sql::Nullable<sql::Timestamptz> = |r| r.proof_at,
+    });
     let first = |m: &Meter| {
         let segment = Segment {
             no: m.segment,

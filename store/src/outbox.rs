@@ -1,10 +1,12 @@
 //! The outbox: messages that commit with their cause and are delivered afterwards, in order.
 
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use serde_json::Value;
 
+use crate::bulk::bulk;
 use crate::convert::to_pg;
 use crate::db::{Ro, Tx};
 use crate::error::Error;
@@ -49,18 +51,12 @@ pub async fn put_all(
     messages: &[(String, Value)],
     now: Timestamp,
 ) -> Result<(), Error> {
-    let row = |(key, payload): &(String, Value)| {
-        (
-            outbox::topic.eq(topic.to_owned()),
-            outbox::key.eq(key.clone()),
-            outbox::payload.eq(payload.clone()),
-            outbox::at.eq(to_pg(now)),
-        )
-    };
-    diesel::insert_into(outbox::table)
-        .values(messages.iter().map(row).collect::<Vec<_>>())
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "outbox", messages, {
+        topic: sql::Text = |_| topic.to_owned(),
+        key: sql::Text = |(key, _)| key.clone(),
+        payload: sql::Jsonb = |(_, payload)| payload.clone(),
+        at: sql::Timestamptz = |_| to_pg(now),
+    });
     Ok(())
 }
 

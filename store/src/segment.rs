@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use billing::segment::Segment;
 use diesel::pg::data_types::PgTimestamp;
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::id::{LeaseId, MeterId};
 use domain::money::{Micros, Period, Rate};
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::{from_pg, parsed, to_pg};
 use crate::db::{Ro, Tx};
 use crate::error::Error;
 use crate::schema::{meter, meter_segment};
 
-#[derive(Queryable, Selectable, Insertable)]
+#[derive(Queryable, Selectable)]
 #[diesel(table_name = meter_segment)]
 struct Row {
     meter_id: Uuid,
@@ -47,16 +49,12 @@ fn by_meter(rows: Vec<(Row, i64)>) -> Result<Segments, Error> {
 
 /// Writes new prices of meters. The meters are saved in the same transaction.
 pub async fn insert(tx: &mut Tx, records: &[(MeterId, Segment)]) -> Result<(), Error> {
-    let row = |(meter, record): &(MeterId, Segment)| Row {
-        meter_id: meter.uuid(),
-        no: record.no,
-        from_at: to_pg(record.from),
-        price: record.rate.price.get(),
-    };
-    diesel::insert_into(meter_segment::table)
-        .values(records.iter().map(row).collect::<Vec<_>>())
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "meter_segment", records, {
+        meter_id: sql::Uuid = |(meter, _)| meter.uuid(),
+        no: sql::BigInt = |(_, record)| record.no,
+        from_at: sql::Timestamptz = |(_, record)| to_pg(record.from),
+        price: sql::BigInt = |(_, record)| record.rate.price.get(),
+    });
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! Which GPUs a lease has. That two live leases never share one is an index, not this code.
 
 use diesel::prelude::*;
+use diesel::sql_types as sql;
 use diesel_async::RunQueryDsl;
 use domain::clock::Timestamp;
 use domain::id::{GpuId, LeaseId};
 use uuid::Uuid;
 
+use crate::bulk::bulk;
 use crate::convert::to_pg;
 use crate::db::{Ro, Tx};
 use crate::error::Error;
@@ -18,21 +20,14 @@ pub async fn take_gpus(
     taken: &[(LeaseId, GpuId)],
     now: Timestamp,
 ) -> Result<(), Error> {
-    let row = |(lease, gpu): &(LeaseId, GpuId)| {
-        (
-            lease_gpu::lease_id.eq(lease.uuid()),
-            lease_gpu::gpu_id.eq(gpu.uuid()),
-            lease_gpu::held_at.eq(to_pg(now)),
-        )
-    };
     // In id order, so that two bookings of overlapping sets wait instead of deadlocking.
     let mut ordered = taken.to_vec();
     ordered.sort_unstable_by_key(|(_lease, gpu)| *gpu);
-    let rows: Vec<_> = ordered.iter().map(row).collect();
-    diesel::insert_into(lease_gpu::table)
-        .values(rows)
-        .execute(tx.sql()?)
-        .await?;
+    bulk!(tx, "lease_gpu", &ordered, {
+        lease_id: sql::Uuid = |(lease, _)| lease.uuid(),
+        gpu_id: sql::Uuid = |(_, gpu)| gpu.uuid(),
+        held_at: sql::Timestamptz = |_| to_pg(now),
+    });
     Ok(())
 }
 
