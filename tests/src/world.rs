@@ -229,16 +229,23 @@ impl World {
         Ok(lease.body.as_str().unwrap().parse().unwrap())
     }
 
-    /// Acts on a lease.
+    /// Acts on a lease, which its state allows.
     pub async fn act(&self, renter: &Caller, id: LeaseId, act: LeaseAct) {
+        assert!(self.try_act(renter, id, act).await, "{act:?} is refused");
+    }
+
+    /// Acts on a lease; false if that is refused. A fault is none.
+    pub async fn try_act(&self, renter: &Caller, id: LeaseId, act: LeaseAct) -> bool {
         let once = Once {
             key: None,
             status: 200,
             render: &|_| serde_json::Value::Null,
         };
-        app::lease::act(&self.cx, renter, (id, act, None), once)
-            .await
-            .unwrap();
+        match app::lease::act(&self.cx, renter, (id, act, None), once).await {
+            Ok(_) => true,
+            Err(app::Error::Refused(_)) => false,
+            Err(fault) => panic!("{act:?}: {fault} {fault:?}"),
+        }
     }
 
     /// A lease as it is now.
