@@ -113,7 +113,7 @@ fn dice(state: &mut u64, below: u64) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_any_two_messages_it_loses_and_doubles_nothing() {
-    let points = super::number("GPUMARKET_KILL_POINTS", 30);
+    let points = super::number("GPUMARKET_KILL_POINTS", 10);
     let (killed, clean) = (TestDatabase::create().await, TestDatabase::create().await);
     let sql = killed.client().await;
     let (mut acked, mut next, mut seed) = (Acked::default(), 0, 0x1234_5678_u64);
