@@ -16,4 +16,5 @@ mod months;
 mod posting;
 mod pricing;
 mod race;
+mod stop;
 mod writer;
