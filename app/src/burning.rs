@@ -7,6 +7,7 @@ use billing::hold::Burn;
 use billing::meter::Meter;
 use domain::clock::{Span, Timestamp};
 use domain::id::{LeaseId, PartyId};
+use domain::lease::GpuTime;
 use domain::money::{Micros, Period};
 use store::db::Ro;
 use store::lease::LeaseRecord;
@@ -49,8 +50,9 @@ impl Burning {
         (compute, storage): (Meter, Meter),
         now: Timestamp,
     ) -> Result<(), Error> {
-        let billed = lease.state.billed();
-        for (on, meter) in [(billed.compute, &compute), (billed.storage, &storage)] {
+        let billed = lease.state.billed(lease.keeps_gpus);
+        let gpus = billed.compute != GpuTime::Free;
+        for (on, meter) in [(gpus, &compute), (billed.storage, &storage)] {
             if on {
                 self.flames.push(Flame {
                     rate: meter.last_rate(),
@@ -60,7 +62,7 @@ impl Burning {
             let shown = meter.estimate(now, FRESH, None)?.minus(meter.charged)?;
             self.owed = self.owed.plus(shown.renter()?)?;
         }
-        if billed.compute {
+        if gpus {
             let disk = Burn {
                 storage: storage.last_rate(),
                 ..burn(lease)?

@@ -5,6 +5,7 @@ use billing::account::AccountCode;
 use billing::rating::{Due, Shares, due};
 use domain::access::Scope;
 use domain::id::{LeaseId, PartyId};
+use domain::lease::GpuTime;
 use domain::money::{Currency, Micros, Period};
 use store::db::Ro;
 
@@ -69,9 +70,11 @@ pub async fn get(cx: &Cx, caller: &Caller) -> Result<EarningsView, Error> {
                     rate = rate.plus(due(r, shares, Period::Hour.millis())?.provider()?)?;
                     Ok(())
                 };
-                let billed = lease.state.billed();
-                if billed.compute {
-                    add(lease.terms.compute_rate()?)?;
+                let billed = lease.state.billed(lease.keeps_gpus);
+                match billed.compute {
+                    GpuTime::Free => {}
+                    GpuTime::Kept => add(lease.terms.keep_rate()?)?,
+                    GpuTime::Used => add(lease.terms.compute_rate()?)?,
                 }
                 if billed.storage {
                     add(lease.terms.storage_rate()?)?;

@@ -20,6 +20,7 @@ mod book;
 pub(crate) mod change;
 pub(crate) mod money;
 mod resize;
+mod resume;
 pub(crate) mod statement;
 mod view;
 
@@ -46,8 +47,11 @@ pub struct NewLease {
 /// What a renter does with a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAct {
-    /// Stop, free the GPUs, keep the disk.
-    Stop,
+    /// Stop, keep the disk.
+    Stop {
+        /// Also keep the GPUs, at the price of keeping.
+        keep_gpus: bool,
+    },
     /// Start again on the same machine.
     Resume,
     /// End, delete the disk.
@@ -81,7 +85,7 @@ pub struct CostView {
 /// What a stopped lease goes on to cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfterStop {
-    /// The disk, per day, tax included.
+    /// Disk and kept GPUs, per day, tax included.
     pub per_day: Micros,
     /// When the disk is deleted unless money comes or it is resumed.
     pub delete_at: Timestamp,

@@ -29,6 +29,8 @@ pub struct OfferAsk {
     pub gpu_hour: Micros,
     /// Lowest bid.
     pub bid_floor: Option<Micros>,
+    /// Price of one GPU for one hour, kept for a stopped lease; absent: that of use.
+    pub keep_gpu_hour: Option<Micros>,
     /// Price of one GiB for a month.
     pub storage_gib_month: Micros,
     /// Smallest lease.
@@ -44,6 +46,8 @@ pub struct OfferPatch {
     pub gpu_hour: Option<Micros>,
     /// New floor; `Some(None)` removes it.
     pub bid_floor: Option<Option<Micros>>,
+    /// New price of keeping; `Some(None)` makes it that of use.
+    pub keep_gpu_hour: Option<Option<Micros>>,
     /// New storage price.
     pub storage_gib_month: Option<Micros>,
     /// New smallest lease.
@@ -91,6 +95,10 @@ fn refuse_terms(fault: OfferFault, gpus: u16) -> Error {
                 "The floor for bids must not exceed the on-demand price.",
             );
         }
+        OfferFault::KeepPrice => (
+            "/keep_price",
+            "Must be between 0 and the on-demand price.".to_owned(),
+        ),
         OfferFault::StoragePrice => (
             "/storage_price",
             "Must be between 0 and 100 per GiB-month.".to_owned(),
@@ -120,6 +128,7 @@ pub async fn create(
         let terms = OfferTerms {
             gpu_hour: ask.gpu_hour,
             bid_floor: ask.bid_floor,
+            keep_gpu_hour: ask.keep_gpu_hour,
             storage_gib_month: ask.storage_gib_month,
             min_gpus: ask.min_gpus.unwrap_or(1),
             max_gpus: ask.max_gpus.unwrap_or(count),
@@ -277,6 +286,7 @@ pub async fn patch(
             offer.terms = OfferTerms {
                 gpu_hour: patch.gpu_hour.unwrap_or(old.gpu_hour),
                 bid_floor: patch.bid_floor.unwrap_or(old.bid_floor),
+                keep_gpu_hour: patch.keep_gpu_hour.unwrap_or(old.keep_gpu_hour),
                 storage_gib_month: patch.storage_gib_month.unwrap_or(old.storage_gib_month),
                 min_gpus: patch.min_gpus.unwrap_or(old.min_gpus),
                 max_gpus: patch.max_gpus.unwrap_or(old.max_gpus),

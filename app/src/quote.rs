@@ -45,6 +45,7 @@ impl QuoteView {
         let terms = matching::offer::OfferTerms {
             gpu_hour: quote.gpu_hour,
             bid_floor: None,
+            keep_gpu_hour: Some(quote.keep_gpu_hour),
             storage_gib_month: quote.storage_gib_month,
             min_gpus: 1,
             max_gpus: quote.gpu_count,
@@ -66,7 +67,7 @@ impl QuoteView {
 /// The bytes that the market signs for a quote.
 pub fn signed_bytes(q: &QuoteRecord) -> Vec<u8> {
     format!(
-        "gpumarket-quote/1\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
+        "gpumarket-quote/2\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
         q.id,
         q.party,
         q.offer,
@@ -74,6 +75,7 @@ pub fn signed_bytes(q: &QuoteRecord) -> Vec<u8> {
         q.gpu_count,
         q.disk_gib,
         q.gpu_hour.get(),
+        q.keep_gpu_hour.get(),
         q.storage_gib_month.get(),
         q.fee_bps,
         q.tax_bps,
@@ -177,6 +179,7 @@ fn draft(
         duration: ask.duration,
         currency: Currency::Usd,
         gpu_hour: supply.offer.terms.gpu_hour,
+        keep_gpu_hour: supply.offer.terms.keep_gpu_hour(),
         storage_gib_month: supply.offer.terms.storage_gib_month,
         fee_bps: fees.fee_bps,
         tax_bps: fees.tax_bps,

@@ -60,14 +60,18 @@ pub fn look(end: Option<Timestamp>, warned: u8, now: Timestamp) -> Look {
 pub struct Drainable {
     /// The lease.
     pub lease: LeaseId,
+    /// Its GPUs are only kept: no work runs on them.
+    pub idle: bool,
     /// When it was booked.
     pub booked_at: Timestamp,
 }
 
-/// Which lease is stopped first when a wallet cannot pay for all: the youngest, so that the longest
-/// work is interrupted last.
+/// Which lease gives its GPUs back first when a wallet cannot pay for all: one that only keeps them,
+/// then the youngest, so that the longest work is interrupted last.
 pub fn first_to_drain(running: &[Drainable]) -> Option<LeaseId> {
-    let youngest = running.iter().max_by_key(|d| (d.booked_at, d.lease));
+    let youngest = running
+        .iter()
+        .max_by_key(|d| (d.idle, d.booked_at, d.lease));
     youngest.map(|d| d.lease)
 }
 
@@ -172,11 +176,15 @@ mod tests {
         let lease = |n| LeaseId::from_uuid(uuid::Uuid::from_u128(n));
         let at = |n, secs| Drainable {
             lease: lease(n),
+            idle: false,
             booked_at: Timestamp::from_micros(secs),
         };
         let order = [at(1, 5), at(2, 9), at(3, 9), at(4, 1)];
         assert_eq!(first_to_drain(&order), Some(lease(3)));
         assert_eq!(first_to_drain(&order[..1]), Some(lease(1)));
+        let mut kept = order;
+        kept[3].idle = true;
+        assert_eq!(first_to_drain(&kept), Some(lease(4)));
         assert_eq!(first_to_drain(&[]), None);
     }
 

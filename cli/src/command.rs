@@ -105,7 +105,14 @@ pub(crate) enum Command {
     /// Print a container's output
     Logs(Logs),
     /// Stop the container and free the GPUs; the disk stays and costs storage
-    Stop(LeaseAct),
+    Stop {
+        /// Which lease, and whether to wait.
+        #[command(flatten)]
+        act: LeaseAct,
+        /// Keep the GPUs for a resume, at the lease's price of keeping; stop again without it to free them
+        #[arg(long)]
+        keep_gpus: bool,
+    },
     /// Start a stopped lease again
     Resume(LeaseAct),
     /// End a lease and delete its disk

@@ -116,6 +116,7 @@ pub(crate) fn picture(lease: &Lease, view: &View) -> Table {
             Some(places.join(", ")).filter(|p| !p.is_empty()),
         ),
         ("  price", Some(rate(&lease.gpu_hour))),
+        ("  kept while stopped", Some(kept_line(lease))),
         (
             "disk",
             Some(format!(
@@ -156,13 +157,34 @@ pub(crate) fn picture(lease: &Lease, view: &View) -> Table {
     ])
 }
 
-/// Stops: the GPUs are freed, the disk stays.
+fn kept_line(lease: &Lease) -> String {
+    let price = rate(&lease.keep_price);
+    if lease.keeps_gpus {
+        format!("{price}, kept now")
+    } else {
+        price
+    }
+}
+
+/// Stops: the disk stays, the GPUs are freed or kept.
 pub(crate) async fn stop(
     cx: &Context,
     output: &mut Output<'_>,
-    args: &LeaseAct,
+    (args, keep_gpus): (&LeaseAct, bool),
 ) -> Result<(), Fault> {
-    act(cx, output, args, LeaseActionKind::Stop).await
+    let action = LeaseAction {
+        keep_gpus: keep_gpus.then_some(true),
+        ..plain(LeaseActionKind::Stop)
+    };
+    act(cx, output, args, action).await
+}
+
+fn plain(kind: LeaseActionKind) -> LeaseAction {
+    LeaseAction {
+        kind,
+        disk_gib: None,
+        keep_gpus: None,
+    }
 }
 
 /// Starts a stopped lease again.
@@ -171,7 +193,7 @@ pub(crate) async fn resume(
     output: &mut Output<'_>,
     args: &LeaseAct,
 ) -> Result<(), Fault> {
-    act(cx, output, args, LeaseActionKind::Resume).await
+    act(cx, output, args, plain(LeaseActionKind::Resume)).await
 }
 
 /// Ends.
@@ -180,7 +202,7 @@ pub(crate) async fn end(
     output: &mut Output<'_>,
     args: &LeaseAct,
 ) -> Result<(), Fault> {
-    act(cx, output, args, LeaseActionKind::End).await
+    act(cx, output, args, plain(LeaseActionKind::End)).await
 }
 
 /// Grows the disk.
@@ -192,8 +214,8 @@ pub(crate) async fn resize(
     let path = format!("/v1/leases/{lease}/actions");
     let kind = LeaseActionKind::Resize;
     let action = LeaseAction {
-        kind,
         disk_gib: Some(disk_gib),
+        ..plain(kind)
     };
     let answer = cx.client.post(&path, &action).await?;
     if output.json() {
@@ -206,13 +228,10 @@ async fn act(
     cx: &Context,
     output: &mut Output<'_>,
     args: &LeaseAct,
-    kind: LeaseActionKind,
+    action: LeaseAction,
 ) -> Result<(), Fault> {
     let path = format!("/v1/leases/{}/actions", args.lease);
-    let action = LeaseAction {
-        kind,
-        disk_gib: None,
-    };
+    let kind = action.kind;
     let mut answer = cx.client.post(&path, &action).await?;
     if args.wait {
         answer = watch::until_settled(cx, output, answer).await?;
@@ -234,13 +253,15 @@ pub(crate) fn after_action(lease: &Lease, kind: LeaseActionKind, view: &View) ->
     match kind {
         LeaseActionKind::Stop => {
             if let Some(per_day) = &lease.continuing_cost_per_day {
-                lines.push(format!(
-                    "The disk goes on costing {} per day.",
-                    money(per_day)
-                ));
+                let what = if lease.keeps_gpus {
+                    "Disk and kept GPUs go"
+                } else {
+                    "The disk goes"
+                };
+                lines.push(format!("{what} on costing {} per day.", money(per_day)));
             }
             if let Some(at) = &lease.delete_at {
-                lines.push(format!("It is deleted {}.", view.distant_time(at)));
+                lines.push(format!("The disk is deleted {}.", view.distant_time(at)));
             }
             lines.push(format!(
                 "Next: gpumarket resume {0}   or   gpumarket end {0}",

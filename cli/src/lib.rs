@@ -121,7 +121,7 @@ async fn perform(cli: Cli, environment: Environment, output: &mut Output<'_>) ->
             watch: false,
         } => lease::show(&cx, output, lease).await,
         Command::Logs(args) => lease::log::print(&cx, output, &args).await,
-        Command::Stop(args) => lease::stop(&cx, output, &args).await,
+        Command::Stop { act, keep_gpus } => lease::stop(&cx, output, (&act, keep_gpus)).await,
         Command::Resume(args) => lease::resume(&cx, output, &args).await,
         Command::End(args) => lease::end(&cx, output, &args).await,
         Command::Resize { lease, disk } => lease::resize(&cx, output, (lease, disk)).await,
@@ -185,9 +185,10 @@ async fn provide_offer(
             price,
             terms,
             no_floor,
+            no_keep,
             if_version,
         } => {
-            let patch = offer::patch_of(price, &terms, no_floor);
+            let patch = offer::patch_of(price, &terms, (no_floor, no_keep));
             offer::set(cx, output, offer, if_version, &patch).await
         }
         OfferCommand::Withdraw { offer } => offer::withdraw(cx, output, offer).await,

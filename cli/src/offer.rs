@@ -186,6 +186,7 @@ fn picture(offer: &Offer, view: &View) -> Table {
         ("GPUs", Some(format!("{size}, {} free", offer.gpus_free))),
         ("price", Some(rate(&offer.price))),
         ("bid floor", offer.bid_floor.as_ref().map(rate)),
+        ("kept while stopped", Some(rate(&offer.keep_price))),
         ("storage", Some(rate(&offer.storage_price))),
         (
             "GPUs in a lease",
@@ -208,6 +209,7 @@ pub(crate) async fn create(
         machine_id: machine.to_string(),
         price: Rate::usd(price, Per::GpuHour),
         bid_floor: terms.floor.map(|usd| Rate::usd(usd, Per::GpuHour)),
+        keep_price: terms.keep.map(|usd| Rate::usd(usd, Per::GpuHour)),
         storage_price: terms.storage.map(|usd| Rate::usd(usd, Per::GibMonth)),
         min_gpus: terms.min,
         max_gpus: terms.max,
@@ -217,11 +219,24 @@ pub(crate) async fn create(
 }
 
 /// The wanted changes; what is not given is not in it.
-pub(crate) fn patch_of(price: Option<Micros>, terms: &Terms, no_floor: bool) -> PatchOffer {
-    let bid_floor = terms.floor.map(|usd| Some(Rate::usd(usd, Per::GpuHour)));
+pub(crate) fn patch_of(
+    price: Option<Micros>,
+    terms: &Terms,
+    (no_floor, no_keep): (bool, bool),
+) -> PatchOffer {
+    let hourly = |usd: Option<Micros>| usd.map(|usd| Some(Rate::usd(usd, Per::GpuHour)));
     PatchOffer {
         price: price.map(|usd| Rate::usd(usd, Per::GpuHour)),
-        bid_floor: if no_floor { Some(None) } else { bid_floor },
+        bid_floor: if no_floor {
+            Some(None)
+        } else {
+            hourly(terms.floor)
+        },
+        keep_price: if no_keep {
+            Some(None)
+        } else {
+            hourly(terms.keep)
+        },
         storage_price: terms.storage.map(|usd| Rate::usd(usd, Per::GibMonth)),
         min_gpus: terms.min,
         max_gpus: terms.max,
@@ -237,8 +252,10 @@ pub(crate) async fn set(
     patch: &PatchOffer,
 ) -> Result<(), Fault> {
     let has_numbers = patch.min_gpus.is_some() || patch.max_gpus.is_some();
-    let has_prices =
-        patch.price.is_some() || patch.bid_floor.is_some() || patch.storage_price.is_some();
+    let has_prices = patch.price.is_some()
+        || patch.bid_floor.is_some()
+        || patch.keep_price.is_some()
+        || patch.storage_price.is_some();
     if !has_numbers && !has_prices {
         return Err(Fault::Usage(
             "nothing to change: give e.g. --price".to_owned(),

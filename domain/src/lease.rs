@@ -1,12 +1,17 @@
 //! The lease: its states, the events that move it, what each state bills, and when it must be left.
 //!
 //! Invariants: `ended` and `failed` are final; every other state but `running` and `stopped` has a
-//! bounded-time exit; ending is always possible from a live state; only `running` bills compute.
+//! bounded-time exit; ending is always possible from a live state; only `running` bills use, and only a
+//! stop that keeps the GPUs bills their keeping.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::clock::Span;
+
+mod billed;
+
+pub use billed::{Billed, GpuTime};
 
 /// Where a lease is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +28,7 @@ pub enum LeaseState {
     Interrupted,
     /// The renter or the market wants it stopped; the container is being stopped.
     Stopping,
-    /// The container is stopped, the GPUs are released, the disk is kept.
+    /// The container is stopped, the disk is kept; the GPUs are released, or kept at the hold price.
     Stopped,
     /// GPUs and money are held again; the container is being started again.
     Resuming,
@@ -48,6 +53,10 @@ pub enum LeaseEvent {
     Displaced,
     /// A stop was asked for.
     StopRequested,
+    /// A stop was asked for that keeps the GPUs.
+    KeepRequested,
+    /// The GPUs that a stopped lease kept are given back.
+    GpusReleased,
     /// The container was seen stopped.
     StopSeen,
     /// Starting again was asked for, and GPUs and money were found.
@@ -58,15 +67,6 @@ pub enum LeaseEvent {
     EndSeen,
     /// The start was given up.
     StartFailed,
-}
-
-/// What a state costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Billed {
-    /// GPU time.
-    pub compute: bool,
-    /// The promised disk.
-    pub storage: bool,
 }
 
 /// A move that the state machine does not know.
@@ -135,6 +135,7 @@ impl LeaseState {
                 E::StartFailed => Ok(Self::Failed),
                 E::EndRequested => Ok(Self::Ending),
                 E::Started | E::InterruptNoticed | E::Displaced | E::StopRequested => refused,
+                E::KeepRequested | E::GpusReleased => refused,
                 E::StopSeen | E::ResumeRequested | E::EndSeen => refused,
             },
             Self::Provisioning => match event {
@@ -143,33 +144,37 @@ impl LeaseState {
                 E::StartFailed => Ok(Self::Failed),
                 E::EndRequested => Ok(Self::Ending),
                 E::InterruptNoticed | E::Displaced | E::StopRequested => refused,
+                E::KeepRequested | E::GpusReleased => refused,
                 E::StopSeen | E::ResumeRequested | E::EndSeen => refused,
             },
             Self::Running => match event {
                 E::Started | E::Placed => Ok(self),
                 E::InterruptNoticed => Ok(Self::Interrupting),
-                E::StopRequested => Ok(Self::Stopping),
+                E::StopRequested | E::KeepRequested => Ok(Self::Stopping),
                 // The renter's process ended by itself: the lease is stopped, not lost.
                 E::StopSeen => Ok(Self::Stopped),
                 E::EndRequested => Ok(Self::Ending),
                 E::Displaced | E::ResumeRequested | E::EndSeen | E::StartFailed => refused,
+                E::GpusReleased => refused,
             },
             Self::Interrupting => match event {
                 E::InterruptNoticed => Ok(self),
                 E::Displaced | E::StopSeen => Ok(Self::Interrupted),
                 E::EndRequested => Ok(Self::Ending),
                 E::Placed | E::Started | E::StopRequested => refused,
+                E::KeepRequested | E::GpusReleased => refused,
                 E::ResumeRequested | E::EndSeen | E::StartFailed => refused,
             },
             Self::Interrupted | Self::Stopped => match event {
-                E::StopRequested | E::StopSeen => Ok(self),
+                E::StopRequested | E::StopSeen | E::GpusReleased => Ok(self),
+                E::KeepRequested => refused,
                 E::ResumeRequested => Ok(Self::Resuming),
                 E::EndRequested => Ok(Self::Ending),
                 E::Placed | E::Started | E::InterruptNoticed => refused,
                 E::Displaced | E::EndSeen | E::StartFailed => refused,
             },
             Self::Stopping => match event {
-                E::StopRequested => Ok(self),
+                E::StopRequested | E::KeepRequested | E::GpusReleased => Ok(self),
                 E::StopSeen => Ok(Self::Stopped),
                 E::EndRequested => Ok(Self::Ending),
                 E::Placed | E::Started | E::InterruptNoticed | E::Displaced => refused,
@@ -182,47 +187,21 @@ impl LeaseState {
                 E::StartFailed | E::StopRequested | E::StopSeen => Ok(Self::Stopped),
                 E::EndRequested => Ok(Self::Ending),
                 E::InterruptNoticed | E::Displaced | E::EndSeen => refused,
+                E::KeepRequested | E::GpusReleased => refused,
             },
             Self::Ending => match event {
                 E::EndRequested => Ok(self),
                 E::EndSeen => Ok(Self::Ended),
                 E::Placed | E::Started | E::InterruptNoticed | E::Displaced => refused,
                 E::StopRequested | E::StopSeen | E::ResumeRequested | E::StartFailed => refused,
+                E::KeepRequested | E::GpusReleased => refused,
             },
             Self::Ended | Self::Failed => match event {
                 E::EndRequested | E::EndSeen => Ok(self),
                 E::Placed | E::Started | E::InterruptNoticed | E::Displaced => refused,
                 E::StopRequested | E::StopSeen | E::ResumeRequested | E::StartFailed => refused,
+                E::KeepRequested | E::GpusReleased => refused,
             },
-        }
-    }
-
-    /// What this state bills. Provisioning, and everything after the end request, is free.
-    pub const fn billed(self) -> Billed {
-        match self {
-            Self::Running | Self::Interrupting => Billed {
-                compute: true,
-                storage: true,
-            },
-            Self::Interrupted | Self::Stopping | Self::Stopped | Self::Resuming => Billed {
-                compute: false,
-                storage: true,
-            },
-            Self::Placing | Self::Provisioning | Self::Ending | Self::Ended | Self::Failed => {
-                Billed {
-                    compute: false,
-                    storage: false,
-                }
-            }
-        }
-    }
-
-    /// Does it occupy its GPUs in this state?
-    pub const fn holds_gpus(self) -> bool {
-        match self {
-            Self::Placing | Self::Provisioning | Self::Running | Self::Interrupting => true,
-            Self::Stopping | Self::Resuming | Self::Ending => true,
-            Self::Interrupted | Self::Stopped | Self::Ended | Self::Failed => false,
         }
     }
 

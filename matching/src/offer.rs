@@ -15,6 +15,8 @@ pub struct OfferTerms {
     pub gpu_hour: Micros,
     /// Lowest bid per GPU-hour; `None` = no interruptible leases.
     pub bid_floor: Option<Micros>,
+    /// Price of one GPU for one hour, kept for a stopped lease; `None` = that of use.
+    pub keep_gpu_hour: Option<Micros>,
     /// Price of one GiB of disk for a month of 730 hours.
     pub storage_gib_month: Micros,
     /// Smallest number of GPUs in a lease.
@@ -32,6 +34,8 @@ pub enum OfferFault {
     FloorTooLow,
     /// Above the on-demand price.
     FloorAbovePrice,
+    /// Negative, or above the on-demand price.
+    KeepPrice,
     /// Negative, or above [`GIB_MONTH_MAX`].
     StoragePrice,
     /// Zero, or more than the largest.
@@ -41,6 +45,11 @@ pub enum OfferFault {
 }
 
 impl OfferTerms {
+    /// What keeping a GPU for a stopped lease costs for one hour.
+    pub fn keep_gpu_hour(&self) -> Micros {
+        self.keep_gpu_hour.unwrap_or(self.gpu_hour)
+    }
+
     /// Checks the terms for a machine with `gpus` GPUs; the first fault in the order of the enum.
     pub fn check(&self, gpus: u16) -> Result<(), OfferFault> {
         if self.gpu_hour <= Micros::ZERO || self.gpu_hour > GPU_HOUR_MAX {
@@ -51,6 +60,10 @@ impl OfferTerms {
         }
         if self.bid_floor.is_some_and(|floor| floor > self.gpu_hour) {
             return Err(OfferFault::FloorAbovePrice);
+        }
+        let keep = self.keep_gpu_hour();
+        if keep < Micros::ZERO || keep > self.gpu_hour {
+            return Err(OfferFault::KeepPrice);
         }
         if self.storage_gib_month < Micros::ZERO || self.storage_gib_month > GIB_MONTH_MAX {
             return Err(OfferFault::StoragePrice);
@@ -88,6 +101,7 @@ mod tests {
     const GOOD: OfferTerms = OfferTerms {
         gpu_hour: Micros::new(2_000_000),
         bid_floor: Some(Micros::new(2_000_000)),
+        keep_gpu_hour: Some(Micros::new(2_000_000)),
         storage_gib_month: GIB_MONTH_MAX,
         min_gpus: 8,
         max_gpus: 8,
@@ -104,6 +118,8 @@ mod tests {
         assert_eq!(check(|_| {}), Ok(()));
         assert_eq!(check(|t| t.gpu_hour = GPU_HOUR_MAX), Ok(()));
         assert_eq!(check(|t| t.bid_floor = None), Ok(()));
+        assert_eq!(check(|t| t.keep_gpu_hour = None), Ok(()));
+        assert_eq!(check(|t| t.keep_gpu_hour = Some(Micros::ZERO)), Ok(()));
         assert_eq!(check(|t| t.storage_gib_month = Micros::ZERO), Ok(()));
         assert_eq!(check(|t| t.min_gpus = 1), Ok(()));
     }
@@ -130,6 +146,13 @@ mod tests {
             check(|t| t.bid_floor = Some(Micros::new(2_000_001))),
             Err(F::FloorAbovePrice)
         );
+        for keep in [Micros::new(-1), above(GOOD.gpu_hour)] {
+            let terms = OfferTerms {
+                keep_gpu_hour: Some(keep),
+                ..GOOD
+            };
+            assert_eq!(with(terms), Err(F::KeepPrice));
+        }
         assert_eq!(
             check(|t| t.storage_gib_month = Micros::new(-1)),
             Err(F::StoragePrice)

@@ -32,6 +32,8 @@ pub struct Size {
 pub struct AllIn {
     /// One GPU.
     pub gpu: Rate,
+    /// One GPU that a stopped lease keeps.
+    pub keep: Rate,
     /// All GPUs.
     pub compute_rate: Rate,
     /// The whole disk.
@@ -82,6 +84,10 @@ pub fn all_in(terms: &OfferTerms, size: Size, fees: Fees) -> Result<AllIn, Money
     let hour = cost(Period::Hour.millis())?;
     Ok(AllIn {
         gpu,
+        keep: Rate {
+            price: terms.keep_gpu_hour(),
+            per: Period::Hour,
+        },
         compute_rate,
         storage_rate,
         size,
@@ -102,6 +108,7 @@ mod tests {
         OfferTerms {
             gpu_hour: Micros::new(gpu_hour),
             bid_floor: None,
+            keep_gpu_hour: None,
             storage_gib_month: Micros::new(gib_month),
             min_gpus: 1,
             max_gpus: 8,

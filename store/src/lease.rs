@@ -80,6 +80,8 @@ pub struct LeaseRecord {
     pub end_at: Option<Timestamp>,
     /// Where it is in its life.
     pub state: LeaseState,
+    /// Are its GPUs kept for a resume?
+    pub keeps_gpus: bool,
     /// Why.
     pub reason: LeaseReason,
     /// For people.
@@ -142,6 +144,7 @@ pub(crate) struct Row {
     storage_meter: Uuid,
     disk_gib: i32,
     booked_by: Option<Uuid>,
+    keeps_gpus: bool,
 }
 
 impl Row {
@@ -177,6 +180,7 @@ impl Row {
             storage_meter: l.storage_meter.uuid(),
             disk_gib: int(l.terms.disk_gib),
             booked_by: l.booked_by.map(UserId::uuid),
+            keeps_gpus: l.keeps_gpus,
         })
     }
 
@@ -203,6 +207,7 @@ impl Row {
             max_spend: money(self.max_spend),
             end_at: self.end_at.map(from_pg),
             state: parsed("lease state", self.state.parse().ok())?,
+            keeps_gpus: self.keeps_gpus,
             reason: parsed("lease reason", self.state_reason.parse().ok())?,
             detail: self.state_detail,
             state_at: from_pg(self.state_at),
@@ -254,6 +259,7 @@ pub async fn insert(tx: &mut Tx, records: &[LeaseRecord]) -> Result<(), Error> {
         storage_meter: sql::Uuid = |r| r.storage_meter,
         disk_gib: sql::Integer = |r| r.disk_gib,
         booked_by: sql::Nullable<sql::Uuid> = |r| r.booked_by,
+        keeps_gpus: sql::Bool = |r| r.keeps_gpus,
     });
     Ok(())
 }

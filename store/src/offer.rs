@@ -58,6 +58,7 @@ struct Row {
     state: String,
     created_at: PgTimestamp,
     updated_at: PgTimestamp,
+    keep_gpu_hour: Option<i64>,
 }
 
 impl Row {
@@ -76,6 +77,7 @@ impl Row {
             state: if o.live { "live" } else { "withdrawn" }.to_owned(),
             created_at: to_pg(o.created_at),
             updated_at: to_pg(o.updated_at),
+            keep_gpu_hour: o.terms.keep_gpu_hour.map(Micros::get),
         }
     }
 
@@ -89,6 +91,7 @@ impl Row {
             terms: OfferTerms {
                 gpu_hour: Micros::new(self.gpu_hour),
                 bid_floor: money(self.bid_floor),
+                keep_gpu_hour: money(self.keep_gpu_hour),
                 storage_gib_month: Micros::new(self.storage_gib_month),
                 min_gpus: count(self.min_gpus),
                 max_gpus: count(self.max_gpus),

@@ -214,7 +214,7 @@ const INVARIANTS: &[(&str, &str, &str)] = &[
         "S1",
         "no GPU is in two live leases, and each lease that runs has as many as it pays for",
         "SELECT l.id::text AS example FROM lease l JOIN quote q ON q.id = l.quote_id
-         WHERE l.state IN ('placing', 'provisioning', 'running', 'interrupting', 'resuming')
+         WHERE (l.state IN ('placing', 'provisioning', 'running', 'interrupting', 'resuming') OR l.keeps_gpus)
            AND q.gpu_count <> (SELECT count(*) FROM lease_gpu g WHERE g.lease_id = l.id AND g.released_at IS NULL)
          UNION ALL
          SELECT g.uuid FROM lease_gpu h JOIN gpu g ON g.id = h.gpu_id

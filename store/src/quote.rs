@@ -36,6 +36,8 @@ pub struct QuoteRecord {
     pub currency: Currency,
     /// One GPU for one hour.
     pub gpu_hour: Micros,
+    /// One GPU for one hour, kept while the lease is stopped.
+    pub keep_gpu_hour: Micros,
     /// One GiB for a month.
     pub storage_gib_month: Micros,
     /// The platform's share, in 1/10,000.
@@ -57,6 +59,15 @@ impl QuoteRecord {
     pub fn compute_rate(&self) -> Result<Rate, MoneyError> {
         Rate {
             price: self.gpu_hour,
+            per: Period::Hour,
+        }
+        .times(i64::from(self.gpu_count))
+    }
+
+    /// The rate of all GPUs while they are kept.
+    pub fn keep_rate(&self) -> Result<Rate, MoneyError> {
+        Rate {
+            price: self.keep_gpu_hour,
             per: Period::Hour,
         }
         .times(i64::from(self.gpu_count))
@@ -92,6 +103,7 @@ pub(crate) struct Row {
     signature: Vec<u8>,
     created_at: PgTimestamp,
     expires_at: PgTimestamp,
+    keep_gpu_hour: i64,
 }
 
 impl Row {
@@ -114,6 +126,7 @@ impl Row {
             signature: q.signature.to_vec(),
             created_at: to_pg(q.created_at),
             expires_at: to_pg(q.expires_at),
+            keep_gpu_hour: q.keep_gpu_hour.get(),
         }
     }
 
@@ -129,6 +142,7 @@ impl Row {
             duration: Span::from_secs(i64::from(self.duration_seconds)),
             currency: currency(self.ledger)?,
             gpu_hour: Micros::new(self.gpu_hour),
+            keep_gpu_hour: Micros::new(self.keep_gpu_hour),
             storage_gib_month: Micros::new(self.storage_gib_month),
             fee_bps: unsigned(self.fee_bps),
             tax_bps: unsigned(self.tax_bps),

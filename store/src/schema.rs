@@ -357,6 +357,7 @@ diesel::table! {
         storage_meter -> Uuid,
         disk_gib -> Integer,
         booked_by -> Nullable<Uuid>,
+        keeps_gpus -> Bool,
     }
 }
 
@@ -497,6 +498,7 @@ diesel::table! {
         state -> Text,
         created_at -> Timestamptz,
         updated_at -> Timestamptz,
+        keep_gpu_hour -> Nullable<BigInt>,
     }
 }
 
@@ -564,6 +566,7 @@ diesel::table! {
         signature -> Bytea,
         created_at -> Timestamptz,
         expires_at -> Timestamptz,
+        keep_gpu_hour -> BigInt,
     }
 }
 

@@ -151,7 +151,9 @@ async fn a_stopped_lease_s_disk_lives_as_long_as_it_is_paid_and_its_owner_is_tol
     let lease = world.book(&renter, host, 1).await.unwrap();
     world.step(Span::from_secs(1)).await;
     world.pass(Span::from_secs(30)).await;
-    world.act(&renter, lease, LeaseAct::Stop).await;
+    world
+        .act(&renter, lease, LeaseAct::Stop { keep_gpus: false })
+        .await;
     world.pass(Span::from_secs(30)).await;
     assert_eq!(world.lease(lease).await.state, LeaseState::Stopped);
     let wallet = app::wallet::get(&world.cx, &renter).await.unwrap();

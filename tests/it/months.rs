@@ -56,7 +56,11 @@ async fn live(seed: u64) {
             }
             4..=6 if !booked.is_empty() => {
                 let one = &booked[dice.below(booked.len())];
-                let act = [LeaseAct::Stop, LeaseAct::Resume, LeaseAct::End][dice.below(3)];
+                let act = [
+                    LeaseAct::Stop { keep_gpus: false },
+                    LeaseAct::Resume,
+                    LeaseAct::End,
+                ][dice.below(3)];
                 world.try_act(&renters[one.renter], one.lease, act).await;
             }
             7 => {

@@ -25,6 +25,7 @@ proptest! {
         let terms = OfferTerms {
             gpu_hour: Micros::new(gpu_hour),
             bid_floor: None,
+                keep_gpu_hour: None,
             storage_gib_month: Micros::new(gib_month),
             min_gpus: 1,
             max_gpus: gpus,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use app::error::Refusal;
 use app::lease::{LeaseAct, LeaseView, NewLease};
 use app::link::{ReportIn, Seen, SeenLease, report};
+use app::offer::OfferPatch;
 use app::quote::{QuoteAsk, QuoteView};
 use app::reconcile::STEPS;
 use app::{Caller, Cx, Once};
@@ -38,6 +40,8 @@ pub struct Host {
     pub id: MachineId,
     /// Its live offer.
     pub offer: OfferId,
+    /// Its owner.
+    pub provider: Caller,
     /// Time since its boot.
     mono_ms: i64,
     /// Does it report?
@@ -139,9 +143,9 @@ impl World {
     /// micro-dollars.
     pub async fn host(&mut self, gpus: u16, (gpu_hour, gib_month): (i64, i64)) -> usize {
         let number = self.hosts.len();
-        let provider = self.person(&format!("provider{number}")).await.actor.party;
+        let provider = self.person(&format!("provider{number}")).await;
         let (cx, now) = (&self.cx, self.now());
-        let machine = machine(cx, provider, now);
+        let machine = machine(cx, provider.actor.party, now);
         let probed: Vec<NewGpu> = (0..gpus)
             .map(|slot| NewGpu {
                 id: GpuId::from_uuid(cx.id()),
@@ -155,13 +159,14 @@ impl World {
             .collect();
         let offer = OfferRecord {
             id: OfferId::from_uuid(cx.id()),
-            party: provider,
+            party: provider.actor.party,
             machine: machine.id,
             version: 1,
             currency: Currency::Usd,
             terms: OfferTerms {
                 gpu_hour: Micros::new(gpu_hour),
                 bid_floor: None,
+                keep_gpu_hour: None,
                 storage_gib_month: Micros::new(gib_month),
                 min_gpus: 1,
                 max_gpus: gpus,
@@ -182,10 +187,24 @@ impl World {
         self.hosts.push(Host {
             id: machine.id,
             offer: offer.id,
+            provider,
             mono_ms: 1_000,
             online: true,
         });
         number
+    }
+
+    /// Changes a host's offer.
+    pub async fn change_offer(&self, host: usize, patch: OfferPatch) {
+        let host = &self.hosts[host];
+        app::offer::patch(&self.cx, &host.provider, (host.offer, None), patch)
+            .await
+            .unwrap();
+    }
+
+    /// A lease as its renter sees it.
+    pub async fn view(&self, renter: &Caller, id: LeaseId) -> LeaseView {
+        app::lease::get(&self.cx, renter, id).await.unwrap()
     }
 
     /// Books one GPU and so much disk.
@@ -236,14 +255,19 @@ impl World {
 
     /// Acts on a lease; false if that is refused. A fault is none.
     pub async fn try_act(&self, renter: &Caller, id: LeaseId, act: LeaseAct) -> bool {
+        self.refusal(renter, id, act).await.is_none()
+    }
+
+    /// Acts on a lease; the refusal, if it is refused. A fault is none.
+    pub async fn refusal(&self, renter: &Caller, id: LeaseId, act: LeaseAct) -> Option<Refusal> {
         let once = Once {
             key: None,
             status: 200,
             render: &|_| serde_json::Value::Null,
         };
         match app::lease::act(&self.cx, renter, (id, act, None), once).await {
-            Ok(_) => true,
-            Err(app::Error::Refused(_)) => false,
+            Ok(_) => None,
+            Err(app::Error::Refused(refusal)) => Some(*refusal),
             Err(fault) => panic!("{act:?}: {fault} {fault:?}"),
         }
     }

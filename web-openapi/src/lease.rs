@@ -117,6 +117,10 @@ pub struct Lease {
     pub workload: Workload,
     /// One GPU, one hour.
     pub gpu_hour: Rate,
+    /// One GPU, one hour, while it is kept for a resume.
+    pub keep_price: Rate,
+    /// The lease is stopped and keeps its GPUs.
+    pub keeps_gpus: bool,
     /// Disk, per GiB-month.
     pub storage_price: Rate,
     /// What it has cost.
@@ -167,9 +171,10 @@ crate::page::page! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseActionKind {
-    /// Stop the container, free the GPUs, keep the disk. Compute is billed up to this second.
+    /// Stop the container, keep the disk. Compute is billed up to this second; the GPUs are freed, or
+    /// kept at the `keep_price` with `keep_gpus`.
     Stop,
-    /// Start again on the same machine; 409 if its GPUs are taken.
+    /// Start again on the same machine: on the kept GPUs, else 409 if they are taken.
     Resume,
     /// End it and delete the disk. Everything is billed up to this second.
     End,
@@ -189,6 +194,11 @@ pub struct LeaseAction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub disk_gib: Option<u32>,
+    /// For `stop`, and only for it: keep the GPUs for a resume, at the lease's `keep_price`, until
+    /// they are given back by another stop without it, a resume, an end, or the wallet's end.
+    /// Absent = false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_gpus: Option<bool>,
 }
 
 /// One line of a container's output.

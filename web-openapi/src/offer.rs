@@ -16,6 +16,10 @@ pub struct CreateOffer {
     /// Lowest bid that interruptible leases may make (`per: gpu_hour`); absent = none taken.
     #[serde(default)]
     pub bid_floor: Option<Rate>,
+    /// Price of one GPU for one hour that a stopped lease keeps for its resume (`per: gpu_hour`), at
+    /// most `price`; absent = `price`.
+    #[serde(default)]
+    pub keep_price: Option<Rate>,
     /// Price of disk (`per: gib_month`); absent = free.
     #[serde(default)]
     pub storage_price: Option<Rate>,
@@ -40,6 +44,10 @@ pub struct PatchOffer {
     #[serde(default, with = "double", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Rate>)]
     pub bid_floor: Option<Option<Rate>>,
+    /// See [`CreateOffer::keep_price`]; `null` makes it `price`.
+    #[serde(default, with = "double", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Rate>)]
+    pub keep_price: Option<Option<Rate>>,
     /// See [`CreateOffer::storage_price`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_price: Option<Rate>,
@@ -103,6 +111,8 @@ pub struct Offer {
     /// Per GPU-hour.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bid_floor: Option<Rate>,
+    /// Per GPU-hour, while it is kept for a stopped lease.
+    pub keep_price: Rate,
     /// Per GiB-month.
     pub storage_price: Rate,
     /// Smallest lease.
@@ -199,6 +209,8 @@ pub enum SortKey {
 pub struct AllInPrice {
     /// One GPU, one hour.
     pub gpu_hour: Rate,
+    /// One GPU, one hour, kept while the lease is stopped (`stop` with `keep_gpus`).
+    pub keep_price: Rate,
     /// All GPUs of the lease, one hour.
     pub compute_per_hour: Rate,
     /// The whole disk, one month of 730 hours.

@@ -197,20 +197,7 @@ pub(crate) async fn act_on_lease(
     body: Body<LeaseAction>,
 ) -> Result<HttpResponse, Fault> {
     let id = Id::parse(&id)?;
-    let act = match (body.value.kind, body.value.disk_gib) {
-        (LeaseActionKind::Stop, None) => LeaseAct::Stop,
-        (LeaseActionKind::Resume, None) => LeaseAct::Resume,
-        (LeaseActionKind::End, None) => LeaseAct::End,
-        (LeaseActionKind::Resize, Some(disk_gib)) => LeaseAct::Resize { disk_gib },
-        (LeaseActionKind::Resize, None) => {
-            let text = "A resize needs the new size.";
-            return Err(Fault::field("/disk_gib", "missing", text));
-        }
-        (LeaseActionKind::Stop | LeaseActionKind::Resume | LeaseActionKind::End, Some(_)) => {
-            let text = "Only a resize has a size.";
-            return Err(Fault::field("/disk_gib", "unexpected", text));
-        }
-    };
+    let act = act_of(&body.value)?;
     let key = key.on("POST /v1/leases/{id}/actions", body.fingerprint);
     detached(async move {
         let once = Once {
@@ -340,4 +327,29 @@ pub(crate) async fn get_lease_statement(
     Ok(HttpResponse::Ok()
         .content_type("application/json")
         .body(bytes))
+}
+
+/// The act, if it has the fields that belong to it and no others.
+fn act_of(action: &LeaseAction) -> Result<LeaseAct, Fault> {
+    let (kind, disk_gib) = (action.kind, action.disk_gib);
+    if disk_gib.is_some() && kind != LeaseActionKind::Resize {
+        let text = "Only a resize has a size.";
+        return Err(Fault::field("/disk_gib", "unexpected", text));
+    }
+    if action.keep_gpus.is_some() && kind != LeaseActionKind::Stop {
+        let text = "Only a stop keeps GPUs.";
+        return Err(Fault::field("/keep_gpus", "unexpected", text));
+    }
+    Ok(match kind {
+        LeaseActionKind::Stop => LeaseAct::Stop {
+            keep_gpus: action.keep_gpus.unwrap_or(false),
+        },
+        LeaseActionKind::Resume => LeaseAct::Resume,
+        LeaseActionKind::End => LeaseAct::End,
+        LeaseActionKind::Resize => LeaseAct::Resize {
+            disk_gib: disk_gib.ok_or_else(|| {
+                Fault::field("/disk_gib", "missing", "A resize needs the new size.")
+            })?,
+        },
+    })
 }

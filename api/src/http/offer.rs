@@ -51,10 +51,12 @@ pub(crate) async fn create_offer(
 ) -> Result<HttpResponse, Fault> {
     let input = body.value;
     let floor = |r: &Rate| price("/bid_floor", r, Per::GpuHour);
+    let keep = |r: &Rate| price("/keep_price", r, Per::GpuHour);
     let disk = |r: &Rate| price("/storage_price", r, Per::GibMonth);
     let ask = OfferAsk {
         gpu_hour: price("/price", &input.price, Per::GpuHour)?,
         bid_floor: input.bid_floor.as_ref().map(floor).transpose()?,
+        keep_gpu_hour: input.keep_price.as_ref().map(keep).transpose()?,
         storage_gib_month: input
             .storage_price
             .as_ref()
@@ -137,15 +139,13 @@ pub(crate) async fn change_offer(
 ) -> Result<HttpResponse, Fault> {
     let (id, input) = (Id::parse(&id)?, body.value);
     let floor = |r: &Rate| price("/bid_floor", r, Per::GpuHour);
+    let keep = |r: &Rate| price("/keep_price", r, Per::GpuHour);
     let gpu = |r: &Rate| price("/price", r, Per::GpuHour);
     let disk = |r: &Rate| price("/storage_price", r, Per::GibMonth);
     let patch = OfferPatch {
         gpu_hour: input.price.as_ref().map(gpu).transpose()?,
-        bid_floor: match &input.bid_floor {
-            None => None,
-            Some(None) => Some(None),
-            Some(Some(rate)) => Some(Some(floor(rate)?)),
-        },
+        bid_floor: nullable(&input.bid_floor, floor)?,
+        keep_gpu_hour: nullable(&input.keep_price, keep)?,
         storage_gib_month: input.storage_price.as_ref().map(disk).transpose()?,
         min_gpus: input.min_gpus,
         max_gpus: input.max_gpus,
@@ -156,6 +156,15 @@ pub(crate) async fn change_offer(
         ))
     })
     .await
+}
+
+/// A field of a merge patch that `null` clears.
+fn nullable(
+    field: &Option<Option<Rate>>,
+    read: impl Fn(&Rate) -> Result<Micros, Fault>,
+) -> Result<Option<Option<Micros>>, Fault> {
+    let inner = |rate: &Option<Rate>| rate.as_ref().map(&read).transpose();
+    field.as_ref().map(inner).transpose()
 }
 
 /// Withdraw an offer. Running leases go on.

@@ -25,6 +25,7 @@ pub fn price(p: &PriceView) -> offer::AllInPrice {
     let seconds = p.size.duration_ms.div_euclid(1_000);
     offer::AllInPrice {
         gpu_hour: rate(p.gpu.price, Per::GpuHour),
+        keep_price: rate(p.keep.price, Per::GpuHour),
         compute_per_hour: rate(p.compute_rate.price, Per::Hour),
         storage_per_month: rate(p.storage_rate.price, Per::Month),
         duration_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
@@ -49,6 +50,7 @@ pub fn offer(v: &OfferView) -> offer::Offer {
         gpus_free: v.gpus_free,
         price: rate(terms.gpu_hour, Per::GpuHour),
         bid_floor: terms.bid_floor.map(|f| rate(f, Per::GpuHour)),
+        keep_price: rate(terms.keep_gpu_hour(), Per::GpuHour),
         storage_price: rate(terms.storage_gib_month, Per::GibMonth),
         min_gpus: terms.min_gpus,
         max_gpus: terms.max_gpus,
@@ -139,6 +141,8 @@ pub fn lease(v: &LeaseView) -> lease::Lease {
             env: l.workload.env.clone(),
         },
         gpu_hour: rate(terms.gpu_hour, Per::GpuHour),
+        keep_price: rate(terms.keep_gpu_hour, Per::GpuHour),
+        keeps_gpus: l.keeps_gpus,
         storage_price: rate(terms.storage_gib_month, Per::GibMonth),
         cost: lease::LeaseCost {
             settled: Money::usd(cost.settled),

@@ -1,21 +1,18 @@
 //! Stop, resume, end; a resize is in `resize`.
 
 use billing::budget::Spender;
-use billing::hold::size;
 use domain::access::Scope;
-use domain::clock::Timestamp;
 use domain::id::LeaseId;
 use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
-use domain::money::Micros;
 use domain::refusal::Code;
-use matching::score::pick;
 use store::db::Tx;
 use store::error::Constraint;
 use store::lease::LeaseRecord;
 
 use super::change::{Cause, apply};
-use super::money::{LeaseMoney, burn};
+use super::money::LeaseMoney;
 use super::resize::resize;
+use super::resume::{gpus_gone, prepare_resume};
 use super::{LeaseAct, LeaseView, own, view};
 use crate::budget::Gate;
 use crate::context::{Answer, Audited, Caller, Cx, Once, mutate};
@@ -47,7 +44,7 @@ pub async fn act(
         }
         let mut money = LeaseMoney::load(tx, &lease).await?;
         let (event, action) = match act {
-            LeaseAct::Stop => (LeaseEvent::StopRequested, "lease.stop"),
+            LeaseAct::Stop { keep_gpus } => (stop(&lease, keep_gpus)?, "lease.stop"),
             LeaseAct::Resume => (LeaseEvent::ResumeRequested, "lease.resume"),
             LeaseAct::End => (LeaseEvent::EndRequested, "lease.end"),
             LeaseAct::Resize { disk_gib } => {
@@ -86,64 +83,17 @@ pub async fn act(
     Ok(answer)
 }
 
-fn gpus_gone() -> Error {
-    Error::refused(
-        Code::CapacityTaken,
-        "The machine's GPUs are taken by others now.",
-    )
-    .suggesting("Try again later, or end this lease and book elsewhere; the disk stays until then.")
-}
-
-/// Takes GPUs and money for another start. A stop gave the GPUs back, so they may be gone.
-async fn prepare_resume(
-    cx: &Cx,
-    tx: &mut Tx,
-    (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
-    now: Timestamp,
-) -> Result<(), Error> {
-    lease
-        .state
-        .after(LeaseEvent::ResumeRequested)
-        .map_err(|illegal| Error::refused(Code::LeaseState, format!("{illegal}.")))?;
-    let machine = store::machine::get(tx, lease.machine)
-        .await?
-        .ok_or(Error::Fault("a lease without its machine"))?;
-    // A drained machine takes no new leases, but this one lives there: only trust matters.
-    let reachable = machine
-        .last_seen_at
-        .is_some_and(|seen| now.since(seen) <= domain::machine::STALE_AFTER);
-    if !reachable {
-        return Err(
-            Error::refused(Code::MachineUnreachable, "The machine does not report now.")
-                .suggesting("Try again in a minute. The disk stays."),
-        );
+/// What a stop amounts to. GPUs that were given back are not taken again by a stop.
+fn stop(lease: &LeaseRecord, keep_gpus: bool) -> Result<LeaseEvent, Error> {
+    let stopped = matches!(lease.state, LeaseState::Stopping | LeaseState::Stopped);
+    match (keep_gpus, stopped, lease.keeps_gpus) {
+        (false, true, true) => Ok(LeaseEvent::GpusReleased),
+        (false, ..) => Ok(LeaseEvent::StopRequested),
+        (true, true, false) => Err(Error::refused(
+            Code::LeaseState,
+            format!("The lease is {}: it has given its GPUs back.", lease.state),
+        )
+        .suggesting("Resume it, then stop it with `keep_gpus`.")),
+        (true, ..) => Ok(LeaseEvent::KeepRequested),
     }
-    let gpus = store::machine::gpus(tx, &[lease.machine]).await?;
-    let slots = gpus.iter().map(|g| matching::book::Slot {
-        gpu: g.id,
-        index: g.slot,
-        island: g.island,
-        free: !g.leased && !g.busy_elsewhere,
-    });
-    let picked = pick(&slots.collect::<Vec<_>>(), lease.terms.gpu_count).ok_or_else(gpus_gone)?;
-    let taken: Vec<_> = picked.into_iter().map(|gpu| (lease.id, gpu)).collect();
-    store::lease::take_gpus(tx, &taken, now).await?;
-    crate::dispute::refuse_frozen(tx, lease.party).await?;
-    let burn = burn(lease)?;
-    let left = money.remaining();
-    let wanted = |available: Micros| {
-        let free = available.plus(left)?;
-        let sized = size(burn, free)?.map_err(|least| {
-            Error::refused(
-                Code::InsufficientFunds,
-                format!("Resuming needs {least} USD; {free} USD are there."),
-            )
-            .suggesting("Top up with POST /v1/wallet/top-ups.")
-        })?;
-        Ok(sized.amount.minus(left)?.max(Micros::ZERO))
-    };
-    money.raise_hold(cx, tx, (lease, now), wanted).await?;
-    lease.start_no = lease.start_no.saturating_add(1);
-    lease.progress = 0;
-    Ok(())
 }

@@ -279,6 +279,7 @@ fn draft(
             "why": why.why,
         }),
         booked_by: None,
+        keeps_gpus: false,
         label: input.label.clone(),
         max_spend: input.max_spend,
         end_at: input.end_at,

@@ -4,7 +4,7 @@
 use domain::audit::ActorRef;
 use domain::clock::Timestamp;
 use domain::id::EventId;
-use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::lease::{Billed, GpuTime, LeaseEvent, LeaseReason, LeaseState};
 use domain::refusal::Code;
 use serde_json::json;
 use store::db::Tx;
@@ -55,17 +55,22 @@ pub(crate) async fn apply(
     let to = from
         .after(cause.event)
         .map_err(|illegal| Error::refused(Code::LeaseState, format!("{illegal}.")))?;
-    if to == from {
+    let kept = lease.keeps_gpus;
+    lease.keeps_gpus = to.keeps_gpus(cause.event, kept);
+    if to == from && lease.keeps_gpus == kept {
         return Ok(());
     }
     let now = cause.at;
-    cut(lease.state, to, money, now);
+    let (before, after) = (from.billed(kept), to.billed(lease.keeps_gpus));
+    cut((before, after), to, money, now);
+    reprice(tx, (lease, money), (before.compute, after.compute), now).await?;
     if to.is_final() || matches!(to, LeaseState::Stopped | LeaseState::Interrupted) {
         money.settle(cx, tx, lease, now).await?;
     } else {
         money.save_meters(tx).await?;
     }
     match to {
+        LeaseState::Stopping | LeaseState::Stopped if lease.keeps_gpus => {}
         LeaseState::Stopping | LeaseState::Stopped | LeaseState::Ending => {
             let disk = to != LeaseState::Ending;
             money.release_excess(cx, tx, (lease, disk), now).await?;
@@ -90,10 +95,10 @@ pub(crate) async fn apply(
     }
     // Both look again: what burns has changed.
     look_again(tx, money).await?;
-    if from.billed() != to.billed() {
+    if before != after {
         store::wallet::touch(tx, lease.party, lease.terms.currency).await?;
     }
-    if from.holds_gpus() && !to.holds_gpus() {
+    if from.holds_gpus(kept) && !to.holds_gpus(lease.keeps_gpus) {
         store::lease::release_gpus(tx, lease.id, now).await?;
     }
     stamp(lease, to, cause);
@@ -113,23 +118,49 @@ pub(super) async fn look_again(tx: &mut Tx, money: &LeaseMoney) -> Result<(), Er
     Ok(())
 }
 
-/// From this moment on nothing more is billed of what the new state does not bill.
-fn cut(from: LeaseState, to: LeaseState, money: &mut LeaseMoney, now: Timestamp) {
-    if from.billed().compute && !to.billed().compute {
+/// From this moment on nothing more is billed of what the new state does not bill, and what it
+/// bills again is counted again.
+fn cut((before, after): (Billed, Billed), to: LeaseState, money: &mut LeaseMoney, now: Timestamp) {
+    if before.compute != GpuTime::Free && after.compute == GpuTime::Free {
         // A container that ended by itself was seen alive last at the last proof, not now.
-        let by_itself = to == LeaseState::Stopped;
+        let by_itself = to == LeaseState::Stopped && before.compute == GpuTime::Used;
         money.compute = if by_itself {
             money.compute.cut_here()
         } else {
             money.compute.cut(now)
         };
     }
-    if from.billed().storage && !to.billed().storage {
+    if before.storage && !after.storage {
         money.storage = money.storage.cut(now);
     }
-    if to == LeaseState::Running {
+    let again = before.compute == GpuTime::Free || to == LeaseState::Stopped;
+    if again && after.compute != GpuTime::Free {
         money.compute = money.compute.reopened();
     }
+}
+
+/// GPUs that are kept have another price than GPUs that are used.
+async fn reprice(
+    tx: &mut Tx,
+    (lease, money): (&LeaseRecord, &mut LeaseMoney),
+    (before, after): (GpuTime, GpuTime),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let rate = match after {
+        GpuTime::Free => return Ok(()),
+        GpuTime::Kept => lease.terms.keep_rate()?,
+        GpuTime::Used => lease.terms.compute_rate()?,
+    };
+    if before == after || rate == money.compute.last_rate() {
+        return Ok(());
+    }
+    let (segment, compute) = money
+        .compute
+        .reprice(now, rate)
+        .map_err(|refusal| Error::refused(Code::LeaseState, format!("{refusal}.")))?;
+    money.compute = compute;
+    store::segment::insert(tx, &[(money.compute.id, segment)]).await?;
+    Ok(())
 }
 
 fn stamp(lease: &mut LeaseRecord, to: LeaseState, cause: &Cause) {

@@ -6,7 +6,7 @@ use billing::hold::Hold;
 use billing::meter::Meter;
 use domain::clock::Timestamp;
 use domain::id::LeaseId;
-use domain::lease::LeaseState;
+use domain::lease::{GpuTime, LeaseState};
 use domain::money::Micros;
 use store::db::Ro;
 use store::lease::LeaseRecord;
@@ -70,7 +70,7 @@ pub(super) async fn many(
 fn cost(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<CostView, Error> {
     let (compute, storage) = (&money.compute, &money.storage);
     let both = |c: Micros, s: Micros| c.plus(s);
-    let billed = lease.state.billed();
+    let billed = lease.state.billed(lease.keeps_gpus);
     let rate = |on: bool, meter: &Meter| -> Result<Micros, Error> {
         if on {
             hour_of(meter.last_rate(), meter.shares.tax_bps)
@@ -92,7 +92,7 @@ fn cost(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<CostV
         billable_ms: compute.billable_ms,
         proven_through: compute.proof.as_ref().map(|_seen| compute.through),
         rate_per_hour: both(
-            rate(billed.compute, compute)?,
+            rate(billed.compute != GpuTime::Free, compute)?,
             rate(billed.storage, storage)?,
         )?,
     })
@@ -106,7 +106,11 @@ fn after_stop(lease: &LeaseRecord, money: &LeaseMoney) -> Result<Option<AfterSto
     if !stopped {
         return Ok(None);
     }
-    let hour = hour_of(money.storage.last_rate(), money.storage.shares.tax_bps)?;
+    let mut hour = hour_of(money.storage.last_rate(), money.storage.shares.tax_bps)?;
+    if lease.keeps_gpus {
+        let gpus = hour_of(money.compute.last_rate(), money.compute.shares.tax_bps)?;
+        hour = hour.plus(gpus)?;
+    }
     Ok(Some(AfterStop {
         per_day: hour.times(24)?,
         delete_at: money.delete_at(lease.state_at)?,

@@ -4,7 +4,7 @@ use billing::meter::Proof;
 use domain::audit::ActorRef;
 use domain::clock::Timestamp;
 use domain::id::{LeaseId, MachineId};
-use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::lease::{GpuTime, LeaseEvent, LeaseReason, LeaseState};
 use domain::machine::{FAILED_START_CAP, FAILED_START_WINDOW, MachineEvent, MachineState};
 use store::db::Tx;
 use store::lease::{ContainerRef, LeaseRecord};
@@ -222,16 +222,26 @@ async fn prove(
         // It ended by itself before the order: what comes later proves nothing of it.
         money.compute = money.compute.cut_here();
     }
-    let billed = state.billed();
+    let billed = state.billed(lease.keeps_gpus);
+    let gpus = billed.compute != GpuTime::Free;
     let proof = |run: String| Proof {
         boot: boot.to_owned(),
         run,
         mono_ms,
         at: now,
     };
-    let compute_counts = billed.compute || (ordered && money.compute.proof.is_some());
-    if let (true, true, Some(c)) = (ran, compute_counts, container) {
-        let proof = proof(format!("{} {}", c.id, c.started_at));
+    let compute_counts = gpus || (ordered && money.compute.proof.is_some());
+    // A machine that reports the stopped container keeps its GPUs.
+    let kept =
+        state == LeaseState::Stopped && gpus && matches!(seen.seen, Seen::Stopped | Seen::Exited);
+    if let (true, true, Some(c)) = (ran || kept, compute_counts, container) {
+        let run = format!("{} {}", c.id, c.started_at);
+        let proof = proof(if kept {
+            // What is kept is no part of what ran, nor of what an earlier stop kept.
+            format!("{run} kept {}", lease.start_no)
+        } else {
+            run
+        });
         if !money.compute.continues(&proof) {
             money.settle(cx, tx, lease, now).await?;
         }

@@ -2,7 +2,7 @@
 
 use domain::clock::Timestamp;
 use domain::id::LeaseId;
-use domain::lease::{LeaseEvent, LeaseReason, LeaseState};
+use domain::lease::LeaseReason;
 use domain::money::Micros;
 use store::budget::BudgetRecord;
 use store::db::{Ro, Tx};
@@ -63,7 +63,8 @@ async fn watch(cx: &Cx, budget: &BudgetRecord, now: Timestamp) -> Result<usize, 
     Ok(changed)
 }
 
-/// Stops a lease that runs. One that is about to run is stopped once it does.
+/// Stops a lease that runs, or gives back the GPUs that it keeps. One that is about to run is stopped
+/// once it does.
 async fn stop(
     cx: &Cx,
     lease: LeaseId,
@@ -75,11 +76,8 @@ async fn stop(
         budget.id, budget.terms.limit
     );
     move_lease(cx, lease, |lease, _money| {
-        let runs = lease.state == LeaseState::Running;
-        Ok(runs.then(|| {
-            Cause::market(LeaseEvent::StopRequested, LeaseReason::BudgetReached, now)
-                .saying(text.clone())
-        }))
+        let event = lease.state.yields_gpus(lease.keeps_gpus);
+        Ok(event.map(|e| Cause::market(e, LeaseReason::BudgetReached, now).saying(text.clone())))
     })
     .await
 }

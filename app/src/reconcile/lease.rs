@@ -96,7 +96,8 @@ fn guard(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<Opti
                 .accrued()?
                 .renter()?
                 .plus(money.storage.accrued()?.renter()?)?;
-            both >= most || (lease.state == LeaseState::Running && money.compute_is_spent()?)
+            let burns = lease.state.yields_gpus(lease.keeps_gpus).is_some();
+            both >= most || (burns && money.compute_is_spent()?)
         }
         None => false,
     };
@@ -110,15 +111,13 @@ fn guard(lease: &LeaseRecord, money: &LeaseMoney, now: Timestamp) -> Result<Opti
         .plus(money.storage.accrued()?.renter()?)?;
     let text = format!("{both} USD of the limit that was set at booking are spent");
     let capped = money.max_spend.is_some_and(|most| both >= most);
-    let event = match (capped, lease.state) {
+    let event = if capped {
         // Another micro-dollar of disk would exceed the limit.
-        (true, _) => LeaseEvent::EndRequested,
-        (false, LeaseState::Running) => LeaseEvent::StopRequested,
-        (false, _) => return Ok(None),
+        Some(LeaseEvent::EndRequested)
+    } else {
+        lease.state.yields_gpus(lease.keeps_gpus)
     };
-    Ok(Some(
-        Cause::market(event, LeaseReason::MaxSpend, now).saying(text),
-    ))
+    Ok(event.map(|e| Cause::market(e, LeaseReason::MaxSpend, now).saying(text)))
 }
 
 /// Leases whose end time or cost limit is reached.

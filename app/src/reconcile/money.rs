@@ -99,17 +99,15 @@ async fn keep_going(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error
     }
 }
 
-/// Stops a running lease for want of money.
+/// Stops a running lease, or gives back the GPUs that a stopped one keeps, for want of money.
 async fn drain(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<usize, Error> {
-    super::lease::move_lease(cx, id, |lease, _money| {
-        Ok((lease.state == LeaseState::Running).then(|| exhausted(now)))
-    })
-    .await
+    super::lease::move_lease(cx, id, |lease, _money| Ok(exhausted(lease, now))).await
 }
 
-fn exhausted(now: Timestamp) -> Cause {
-    Cause::market(LeaseEvent::StopRequested, LeaseReason::WalletExhausted, now)
-        .saying("the wallet cannot pay for more; the disk is kept for a while")
+fn exhausted(lease: &LeaseRecord, now: Timestamp) -> Option<Cause> {
+    let event = lease.state.yields_gpus(lease.keeps_gpus)?;
+    let cause = Cause::market(event, LeaseReason::WalletExhausted, now);
+    Some(cause.saying("the wallet cannot pay for more GPU time; the disk is kept for a while"))
 }
 
 async fn look_at(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<Looked, Error> {
@@ -128,7 +126,10 @@ async fn look_at(cx: &Cx, id: LeaseId, now: Timestamp) -> Result<Looked, Error> 
             }
             let (looked, next) = match lease.state {
                 LeaseState::Running | LeaseState::Interrupting => {
-                    running(cx, tx, (&mut lease, &mut money), now).await?
+                    burning(cx, tx, (&mut lease, &mut money), now).await?
+                }
+                LeaseState::Stopped if lease.keeps_gpus => {
+                    burning(cx, tx, (&mut lease, &mut money), now).await?
                 }
                 LeaseState::Stopped | LeaseState::Interrupted => {
                     stopped(cx, tx, (&mut lease, &mut money), (watch, now)).await?
@@ -176,20 +177,24 @@ async fn available(tx: &mut Tx, lease: &LeaseRecord, now: Timestamp) -> Result<M
     Ok(money.plus(credit)?)
 }
 
-/// The party's running lease that is stopped first when money is short.
+/// The party's lease whose GPUs are given back first when money is short.
 async fn first_to_stop(tx: &mut Tx, lease: &LeaseRecord) -> Result<Option<LeaseId>, Error> {
     let live = store::lease::renter_live(tx, lease.party).await?;
-    let running = live.iter().filter(|l| l.state == LeaseState::Running);
-    let candidates: Vec<Drainable> = running
+    let gives = |l: &&LeaseRecord| l.state.yields_gpus(l.keeps_gpus).is_some();
+    let candidates: Vec<Drainable> = live
+        .iter()
+        .filter(gives)
         .map(|l| Drainable {
             lease: l.id,
+            idle: l.keeps_gpus,
             booked_at: l.created_at,
         })
         .collect();
     Ok(first_to_drain(&candidates))
 }
 
-async fn running(
+/// A lease that uses or keeps GPUs: its hold stays ahead of use, or its GPUs are given back.
+async fn burning(
     cx: &Cx,
     tx: &mut Tx,
     (lease, money): (&mut LeaseRecord, &mut LeaseMoney),
@@ -209,14 +214,13 @@ async fn running(
         Renewal::Stop => {
             let first = first_to_stop(tx, lease).await?.filter(|id| *id != lease.id);
             if let Some(other) = first {
-                let again = HoldWatch {
-                    due_at: Some(now),
-                    short: true,
-                    warned: 0,
-                };
-                return Ok((Looked::Drain(other), Some(again)));
+                return Ok((Looked::Drain(other), Some(again(now))));
             }
-            apply(cx, tx, (lease, money), &exhausted(now)).await?;
+            // A notice that runs already ends the use.
+            let Some(cause) = exhausted(lease, now) else {
+                return Ok((Looked::Nothing, Some(again(now))));
+            };
+            apply(cx, tx, (lease, money), &cause).await?;
             return Ok((Looked::Changed, None));
         }
     };
@@ -227,6 +231,15 @@ async fn running(
         warned: 0,
     };
     Ok((looked, Some(watch)))
+}
+
+/// Look again in the next run.
+fn again(now: Timestamp) -> HoldWatch {
+    HoldWatch {
+        due_at: Some(now),
+        short: true,
+        warned: 0,
+    }
 }
 
 /// The disk of a stopped lease: its retention is kept full while the wallet allows it, its owner is

@@ -79,6 +79,9 @@ pub(crate) enum OfferCommand {
         /// Take no bids any more
         #[arg(long, conflicts_with = "floor")]
         no_floor: bool,
+        /// Keeping costs what use costs again
+        #[arg(long, conflicts_with = "keep")]
+        no_keep: bool,
         /// Only if the offer still has this version [default: the present one]
         #[arg(long, value_name = "VERSION")]
         if_version: Option<i64>,
@@ -97,6 +100,9 @@ pub(crate) struct Terms {
     /// Lowest bid for one GPU for one hour, in US dollars [default: no bids]
     #[arg(long, value_name = "USD", value_parser = text::amount)]
     pub(crate) floor: Option<Micros>,
+    /// One GPU for one hour that a stopped lease keeps for its resume [default: the price]
+    #[arg(long, value_name = "USD", value_parser = text::price)]
+    pub(crate) keep: Option<Micros>,
     /// One GiB of disk for a month of 730 hours, in US dollars [default: free]
     #[arg(long, value_name = "USD", value_parser = text::price)]
     pub(crate) storage: Option<Micros>,

@@ -19,6 +19,7 @@ pub(super) fn rate(amount: &str, per: &str) -> Value {
 pub(super) fn price() -> Value {
     json!({
         "gpu_hour": rate("2.100000", "gpu_hour"),
+        "keep_price": rate("2.100000", "gpu_hour"),
         "compute_per_hour": rate("4.200000", "hour"),
         "storage_per_month": rate("1.000000", "month"),
         "duration_seconds": 3600,
@@ -70,6 +71,7 @@ pub(super) fn lease(state: &str, detail: &str, so_far: &str) -> Value {
         "disk_gib": 10, "simulated": true,
         "workload": {"image": "busybox", "command": ["sleep", "9"], "env": {}},
         "gpu_hour": rate("2.100000", "gpu_hour"),
+        "keep_price": rate("2.100000", "gpu_hour"), "keeps_gpus": false,
         "storage_price": rate("0.100000", "gib_month"),
         "cost": {
             "settled": money("0.000000"), "accrued": money(so_far), "so_far": money(so_far),

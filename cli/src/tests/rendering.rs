@@ -181,11 +181,16 @@ async fn a_search_is_a_small_table() {
 fn a_patch_names_only_what_changes_and_can_remove_the_floor() {
     let terms = crate::command::provider::Terms {
         floor: None,
+        keep: Some(domain::money::Micros::new(700_000)),
         storage: None,
         min: None,
         max: Some(4),
     };
-    let patch = crate::offer::patch_of(None, &terms, true);
+    let patch = crate::offer::patch_of(None, &terms, (true, false));
     let written = serde_json::to_value(&patch).unwrap();
-    assert_eq!(written, json!({"bid_floor": null, "max_gpus": 4}));
+    let keep = json!({"amount": "0.700000", "currency": "USD", "per": "gpu_hour"});
+    assert_eq!(
+        written,
+        json!({"bid_floor": null, "keep_price": keep, "max_gpus": 4})
+    );
 }

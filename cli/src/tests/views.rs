@@ -91,7 +91,7 @@ fn provider_views() -> Vec<View> {
     let offer = json!({
         "id": OFFER, "version": 3, "machine_id": MACHINE, "gpu_model": "h100-sxm-80gb",
         "gpu_count": 8, "gpus_free": 6, "price": rate("2.100000", "gpu_hour"),
-        "storage_price": rate("0.100000", "gib_month"), "min_gpus": 1, "max_gpus": 8,
+        "keep_price": rate("2.100000", "gpu_hour"), "storage_price": rate("0.100000", "gib_month"), "min_gpus": 1, "max_gpus": 8,
         "state": "live", "simulated": true, "created_at": "2026-12-01T09:00:00Z",
         "updated_at": "2026-12-01T09:00:00Z",
     });

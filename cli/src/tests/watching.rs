@@ -113,7 +113,7 @@ async fn a_stop_says_what_goes_on_costing() {
         format!(
             "{LEASE} is stopping (machine). Cost so far: 0.070000 USD.\n\
              The disk goes on costing 0.032877 USD per day.\n\
-             It is deleted 2026-12-02 11:00:00 +01 (in 1 d 00 h).\n\
+             The disk is deleted 2026-12-02 11:00:00 +01 (in 1 d 00 h).\n\
              Next: gpumarket resume {LEASE}   or   gpumarket end {LEASE}\n"
         )
     );

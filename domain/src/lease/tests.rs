@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EVENTS: [LeaseEvent; 10] = [
+const EVENTS: [LeaseEvent; 12] = [
     LeaseEvent::Placed,
     LeaseEvent::Started,
     LeaseEvent::InterruptNoticed,
     LeaseEvent::Displaced,
     LeaseEvent::StopRequested,
+    LeaseEvent::KeepRequested,
+    LeaseEvent::GpusReleased,
     LeaseEvent::StopSeen,
     LeaseEvent::ResumeRequested,
     LeaseEvent::EndRequested,
@@ -72,11 +74,41 @@ fn every_bounded_stay_has_an_exit_that_leads_elsewhere() {
 }
 
 #[test]
-fn compute_is_billed_only_while_the_gpus_are_held() {
-    for state in LeaseState::ALL {
-        assert!(!state.billed().compute || state.holds_gpus(), "{state}");
-        assert!(!state.is_final() || !state.billed().storage, "{state}");
+fn gpu_time_is_billed_only_while_the_gpus_are_held() {
+    for (state, kept) in LeaseState::ALL
+        .into_iter()
+        .flat_map(|s| [(s, false), (s, true)])
+    {
+        let billed = state.billed(kept);
+        let free = billed.compute == GpuTime::Free;
+        assert!(free || state.holds_gpus(kept), "{state}");
+        assert!(billed.compute != GpuTime::Kept || kept, "{state}");
+        assert!(!state.is_final() || (free && !billed.storage), "{state}");
     }
+}
+
+#[test]
+fn gpus_are_kept_only_between_a_stop_and_what_follows_it() {
+    use LeaseEvent as E;
+    use LeaseState as S;
+    // Whatever happens: kept GPUs are those of a lease that is stopped, or comes back from it.
+    for (state, event) in LeaseState::ALL
+        .into_iter()
+        .flat_map(|s| EVENTS.map(|e| (s, e)))
+    {
+        let Ok(to) = state.after(event) else { continue };
+        for kept in [false, true] {
+            let keeps = to.keeps_gpus(event, kept);
+            assert!(!keeps || matches!(to, S::Stopping | S::Stopped | S::Resuming));
+            assert!(!keeps || kept || event == E::KeepRequested);
+            assert!(!keeps || event != E::GpusReleased);
+        }
+    }
+    assert!(S::Stopping.keeps_gpus(E::KeepRequested, false));
+    assert!(S::Stopped.keeps_gpus(E::StopSeen, true));
+    assert!(S::Resuming.keeps_gpus(E::ResumeRequested, true));
+    assert!(S::Stopped.keeps_gpus(E::StartFailed, true));
+    assert!(!S::Running.keeps_gpus(E::Started, true));
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn supply(n: u128, free: &[(u16, bool)]) -> Supply {
             terms: OfferTerms {
                 gpu_hour: Micros::new(2_000_000),
                 bid_floor: None,
+                keep_gpu_hour: None,
                 storage_gib_month: Micros::new(50_000),
                 min_gpus: 1,
                 max_gpus: u16::try_from(free.len()).unwrap(),

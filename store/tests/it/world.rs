@@ -131,6 +131,7 @@ pub(crate) fn offer(machine: &MachineRecord) -> OfferRecord {
         terms: OfferTerms {
             gpu_hour: Micros::new(2_100_000),
             bid_floor: Some(Micros::new(900_000)),
+            keep_gpu_hour: Some(Micros::new(400_000)),
             storage_gib_month: Micros::new(100_000),
             min_gpus: 1,
             max_gpus: 8,
@@ -184,6 +185,7 @@ impl World {
             duration: Span::from_hours(2),
             currency: Currency::Usd,
             gpu_hour: Micros::new(2_100_000),
+            keep_gpu_hour: Micros::new(1_050_000),
             storage_gib_month: Micros::new(100_000),
             fee_bps: 500,
             tax_bps: 1_900,
@@ -209,6 +211,7 @@ impl World {
             },
             placement: json!({"why": "cheapest"}),
             booked_by: Some(self.renter_user),
+            keeps_gpus: false,
             label: None,
             max_spend: None,
             end_at: None,

@@ -39,21 +39,34 @@ fn the_readme_s_commands_exist() {
 
 /// The table state × what is billed, as `docs/lease-states.md` must show it.
 pub fn lease_states() -> String {
-    use domain::lease::LeaseState;
+    use domain::lease::{GpuTime, LeaseState};
     let mut rows = String::from(
-        "| state | compute billed | storage billed | holds GPUs | leaves at the latest after |\n|---|---|---|---|---|\n",
+        "| state | GPU time billed | storage billed | holds GPUs | leaves at the latest after |\n|---|---|---|---|---|\n",
     );
     let yes = |flag: bool| if flag { "yes" } else { "no" };
+    let if_kept = |now: &str, kept: &str| {
+        if now == kept {
+            now.to_owned()
+        } else {
+            format!("{now}; {kept} if kept")
+        }
+    };
+    let time = |state: LeaseState, kept: bool| match state.billed(kept).compute {
+        GpuTime::Free => "no",
+        GpuTime::Kept => "price of keeping",
+        GpuTime::Used => "price of use",
+    };
     for state in LeaseState::ALL {
-        let billed = state.billed();
         let limit = state
             .limit()
             .map_or_else(|| "-".to_owned(), |span| format!("{span} without progress"));
+        let storage = |kept| yes(state.billed(kept).storage);
+        let holds = |kept| yes(state.holds_gpus(kept));
         rows.push_str(&format!(
             "| `{state}` | {} | {} | {} | {limit} |\n",
-            yes(billed.compute),
-            yes(billed.storage),
-            yes(state.holds_gpus()),
+            if_kept(time(state, false), time(state, true)),
+            if_kept(storage(false), storage(true)),
+            if_kept(holds(false), holds(true)),
         ));
     }
     rows

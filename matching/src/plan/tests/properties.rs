@@ -194,7 +194,7 @@ proptest! {
         (count, disk_gib, duration_ms) in (1u16.., 0..=DISK_MAX_GIB, 1..=DURATION_MAX_MS),
         (fee_bps, tax_bps) in (0u32..=10_000, 0u32..=10_000),
     ) {
-        let terms = OfferTerms { gpu_hour: Micros::new(gpu_hour), bid_floor: None,
+        let terms = OfferTerms { gpu_hour: Micros::new(gpu_hour), bid_floor: None, keep_gpu_hour: None,
             storage_gib_month: Micros::new(gib_month), min_gpus: 1, max_gpus: u16::MAX };
         let fees = Fees { fee_bps, tax_bps };
         let r = Request { count, disk_gib, duration_ms, ..Request::any(fees) };
