@@ -116,7 +116,7 @@ pub(crate) fn picture(lease: &Lease, view: &View) -> Table {
             Some(places.join(", ")).filter(|p| !p.is_empty()),
         ),
         ("  price", Some(rate(&lease.gpu_hour))),
-        ("  kept while stopped", Some(kept_line(lease))),
+        ("  if kept", Some(kept_line(lease))),
         (
             "disk",
             Some(format!(

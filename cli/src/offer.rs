@@ -186,7 +186,7 @@ fn picture(offer: &Offer, view: &View) -> Table {
         ("GPUs", Some(format!("{size}, {} free", offer.gpus_free))),
         ("price", Some(rate(&offer.price))),
         ("bid floor", offer.bid_floor.as_ref().map(rate)),
-        ("kept while stopped", Some(rate(&offer.keep_price))),
+        ("if kept", Some(rate(&offer.keep_price))),
         ("storage", Some(rate(&offer.storage_price))),
         (
             "GPUs in a lease",

@@ -98,7 +98,7 @@ pub(crate) fn picture(quote: &Quote, view: &View) -> Table {
             Some(gpus(quote.gpu_count, &quote.gpu_model, quote.simulated)),
         ),
         ("one GPU", Some(rate(&price.gpu_hour))),
-        ("  kept while stopped", Some(rate(&price.keep_price))),
+        ("  if kept", Some(rate(&price.keep_price))),
         ("all GPUs", Some(rate(&price.compute_per_hour))),
         (
             "disk",

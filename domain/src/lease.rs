@@ -167,10 +167,9 @@ impl LeaseState {
             },
             Self::Interrupted | Self::Stopped => match event {
                 E::StopRequested | E::StopSeen | E::GpusReleased => Ok(self),
-                E::KeepRequested => refused,
                 E::ResumeRequested => Ok(Self::Resuming),
                 E::EndRequested => Ok(Self::Ending),
-                E::Placed | E::Started | E::InterruptNoticed => refused,
+                E::KeepRequested | E::Placed | E::Started | E::InterruptNoticed => refused,
                 E::Displaced | E::EndSeen | E::StartFailed => refused,
             },
             Self::Stopping => match event {
@@ -189,15 +188,10 @@ impl LeaseState {
                 E::InterruptNoticed | E::Displaced | E::EndSeen => refused,
                 E::KeepRequested | E::GpusReleased => refused,
             },
-            Self::Ending => match event {
+            Self::Ending | Self::Ended | Self::Failed => match event {
                 E::EndRequested => Ok(self),
+                E::EndSeen if self == Self::Failed => Ok(self),
                 E::EndSeen => Ok(Self::Ended),
-                E::Placed | E::Started | E::InterruptNoticed | E::Displaced => refused,
-                E::StopRequested | E::StopSeen | E::ResumeRequested | E::StartFailed => refused,
-                E::KeepRequested | E::GpusReleased => refused,
-            },
-            Self::Ended | Self::Failed => match event {
-                E::EndRequested | E::EndSeen => Ok(self),
                 E::Placed | E::Started | E::InterruptNoticed | E::Displaced => refused,
                 E::StopRequested | E::StopSeen | E::ResumeRequested | E::StartFailed => refused,
                 E::KeepRequested | E::GpusReleased => refused,
@@ -228,7 +222,8 @@ impl LeaseState {
         match self {
             Self::Placing | Self::Provisioning | Self::Resuming => Some(LeaseEvent::StartFailed),
             Self::Interrupting => Some(LeaseEvent::Displaced),
-            Self::Stopping => Some(LeaseEvent::EndRequested),
+            // The machine is silent: its disk may well be there. The desired state stops what runs.
+            Self::Stopping => Some(LeaseEvent::StopSeen),
             Self::Ending => Some(LeaseEvent::EndSeen),
             Self::Running | Self::Interrupted | Self::Stopped | Self::Ended | Self::Failed => None,
         }

@@ -9,6 +9,7 @@ mod exhaustion;
 mod flow;
 mod house;
 mod invoice;
+mod keep;
 mod kill;
 mod ledger;
 mod metering;

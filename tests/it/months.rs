@@ -58,9 +58,10 @@ async fn live(seed: u64) {
                 let one = &booked[dice.below(booked.len())];
                 let act = [
                     LeaseAct::Stop { keep_gpus: false },
+                    LeaseAct::Stop { keep_gpus: true },
                     LeaseAct::Resume,
                     LeaseAct::End,
-                ][dice.below(3)];
+                ][dice.below(4)];
                 world.try_act(&renters[one.renter], one.lease, act).await;
             }
             7 => {

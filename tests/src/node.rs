@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use app::context::{Cx, PaymentsMode, PayoutPolicy, Policy, Settings, Signer, Wake};
 use billing::invoice::Identity;
-use billing::statement::{EarningsBody, StatementBody, StatementFault};
+use billing::statement::{EarningsBody, StatementBody, StatementFault, sign};
 use billing::tax_rule::TaxTable;
 use domain::clock::{Clock, IdSource, Span, Timestamp};
 use domain::gpu::Catalogue;
 use domain::id::MachineId;
 use domain::money::Micros;
+use ed25519_dalek::SigningKey;
 use uuid::Uuid;
 
 use crate::market::Market;
@@ -50,23 +51,24 @@ impl IdSource for Fresh {
     }
 }
 
-struct Unsigned;
+/// The key of a market in tests.
+struct TestKey(SigningKey);
 
-impl Signer for Unsigned {
-    fn sign(&self, _bytes: &[u8]) -> [u8; 64] {
-        [0; 64]
+impl Signer for TestKey {
+    fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+        ed25519_dalek::Signer::sign(&self.0, bytes).to_bytes()
     }
 
     fn public_key(&self) -> [u8; 32] {
-        [0; 32]
+        self.0.verifying_key().to_bytes()
     }
 
-    fn sign_statement(&self, _body: StatementBody) -> Result<Vec<u8>, StatementFault> {
-        Ok(Vec::new())
+    fn sign_statement(&self, body: StatementBody) -> Result<Vec<u8>, StatementFault> {
+        sign(body, &self.0)
     }
 
-    fn sign_earnings(&self, _body: EarningsBody) -> Result<Vec<u8>, StatementFault> {
-        Ok(Vec::new())
+    fn sign_earnings(&self, body: EarningsBody) -> Result<Vec<u8>, StatementFault> {
+        sign(body, &self.0)
     }
 }
 
@@ -119,7 +121,7 @@ pub fn context(url: &str, clock: Box<dyn Clock>, tax: TaxTable) -> Cx {
             approval_above: Micros::new(100_000_000),
         },
         catalogue: Catalogue::embedded().unwrap(),
-        signer: Box::new(Unsigned),
+        signer: Box::new(TestKey(SigningKey::from_bytes(&[7; 32]))),
         wake: Box::new(Asleep),
     })
 }

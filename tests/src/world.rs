@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use app::error::Refusal;
 use app::lease::{LeaseAct, LeaseView, NewLease};
-use app::link::{ReportIn, Seen, SeenLease, report};
+use app::link::{ReportIn, report};
 use app::offer::OfferPatch;
 use app::quote::{QuoteAsk, QuoteView};
 use app::reconcile::STEPS;
@@ -14,21 +14,22 @@ use domain::access::{Actor, Scope};
 use domain::audit::ActorRef;
 use domain::clock::{Span, Timestamp};
 use domain::id::{GpuId, LeaseId, MachineId, OfferId, PartyId, QuoteId, UserId};
-use domain::lease::LeaseState;
-use domain::machine::MachineState;
 use domain::money::{Currency, Micros};
 use domain::party::Role;
 use matching::offer::OfferTerms;
 use store::db::{Ro, Tx};
-use store::enrollment::EnrollmentRecord;
 use store::error::Error;
-use store::lease::{ContainerRef, LeaseRecord, Workload};
-use store::machine::{MachineFacts, MachineRecord, NewGpu};
+use store::lease::{LeaseRecord, Workload};
+use store::machine::NewGpu;
 use store::offer::OfferRecord;
 use store::party::NewUser;
 
 use crate::database::TestDatabase;
 use crate::node::{StandingClock, context};
+
+use self::host::{machine, obeyed};
+
+mod host;
 
 /// 2026-06-01T00:00:00Z.
 const BEGIN: i64 = 1_780_272_000_000_000;
@@ -42,6 +43,8 @@ pub struct Host {
     pub offer: OfferId,
     /// Its owner.
     pub provider: Caller,
+    /// Its boots so far.
+    boots: u32,
     /// Time since its boot.
     mono_ms: i64,
     /// Does it report?
@@ -188,10 +191,19 @@ impl World {
             id: machine.id,
             offer: offer.id,
             provider,
+            boots: 1,
             mono_ms: 1_000,
             online: true,
         });
         number
+    }
+
+    /// A host boots anew, and reports again.
+    pub fn reboot(&mut self, host: usize) {
+        let host = &mut self.hosts[host];
+        host.boots += 1;
+        host.mono_ms = 1_000;
+        host.online = true;
     }
 
     /// Changes a host's offer.
@@ -213,6 +225,16 @@ impl World {
         renter: &Caller,
         host: usize,
         disk_gib: u32,
+    ) -> Result<LeaseId, app::Error> {
+        self.book_capped(renter, host, (disk_gib, None)).await
+    }
+
+    /// Books one GPU and so much disk, for so much money at most.
+    pub async fn book_capped(
+        &self,
+        renter: &Caller,
+        host: usize,
+        (disk_gib, max_spend): (u32, Option<Micros>),
     ) -> Result<LeaseId, app::Error> {
         let ask = QuoteAsk {
             offer: self.hosts[host].offer,
@@ -236,7 +258,7 @@ impl World {
                 env: BTreeMap::new(),
             },
             label: None,
-            max_spend: None,
+            max_spend,
             end_at: None,
         };
         let once = Once {
@@ -293,7 +315,7 @@ impl World {
                 .await
                 .unwrap();
             let input = ReportIn {
-                boot_id: format!("boot of {}", host.id),
+                boot_id: format!("boot {} of {}", host.boots, host.id),
                 mono_ms: host.mono_ms,
                 leases: wanted.iter().map(obeyed).collect(),
             };
@@ -330,58 +352,5 @@ impl World {
         let proof = app::prove::prove(&self.cx).await.unwrap();
         let broken: Vec<_> = proof.rows.iter().filter(|r| r.violations > 0).collect();
         assert!(broken.is_empty(), "{broken:#?}");
-    }
-}
-
-fn machine(cx: &Cx, provider: PartyId, now: Timestamp) -> MachineRecord {
-    let token = EnrollmentRecord {
-        id: domain::id::EnrollmentId::from_uuid(cx.id()),
-        party: provider,
-        machine_name: "host".to_owned(),
-        created_at: now,
-        expires_at: now,
-        machine: None,
-    };
-    let mut key = [0; 32];
-    key[..16].copy_from_slice(cx.id().as_bytes());
-    MachineRecord {
-        state: MachineState::Listed,
-        last_seen_at: Some(now),
-        facts: MachineFacts {
-            simulated: true,
-            cpu_cores: 64,
-            ram_mib: 1_048_576,
-            disk_gib: 10_000,
-            engine: "simulated".to_owned(),
-            ..MachineFacts::default()
-        },
-        ..MachineRecord::enrolled(MachineId::from_uuid(cx.id()), &token, key, now)
-    }
-}
-
-/// What an obedient machine shows of a lease.
-fn obeyed(lease: &LeaseRecord) -> SeenLease {
-    let seen = match lease.state {
-        LeaseState::Placing
-        | LeaseState::Provisioning
-        | LeaseState::Running
-        | LeaseState::Resuming => Seen::Running,
-        LeaseState::Interrupting
-        | LeaseState::Interrupted
-        | LeaseState::Stopping
-        | LeaseState::Stopped => Seen::Stopped,
-        LeaseState::Ending | LeaseState::Ended | LeaseState::Failed => Seen::Gone,
-    };
-    let container = ContainerRef {
-        id: format!("{}", lease.id),
-        started_at: format!("start {}", lease.start_no),
-    };
-    SeenLease {
-        lease: lease.id,
-        seen,
-        start_no: lease.start_no,
-        progress: lease.progress + 1,
-        detail: String::new(),
-        container: (seen != Seen::Gone).then_some(container),
     }
 }

@@ -144,8 +144,16 @@ pub(crate) async fn change_offer(
     let disk = |r: &Rate| price("/storage_price", r, Per::GibMonth);
     let patch = OfferPatch {
         gpu_hour: input.price.as_ref().map(gpu).transpose()?,
-        bid_floor: nullable(&input.bid_floor, floor)?,
-        keep_gpu_hour: nullable(&input.keep_price, keep)?,
+        bid_floor: input
+            .bid_floor
+            .as_ref()
+            .map(|rate| rate.as_ref().map(floor).transpose())
+            .transpose()?,
+        keep_gpu_hour: input
+            .keep_price
+            .as_ref()
+            .map(|rate| rate.as_ref().map(keep).transpose())
+            .transpose()?,
         storage_gib_month: input.storage_price.as_ref().map(disk).transpose()?,
         min_gpus: input.min_gpus,
         max_gpus: input.max_gpus,
@@ -156,15 +164,6 @@ pub(crate) async fn change_offer(
         ))
     })
     .await
-}
-
-/// A field of a merge patch that `null` clears.
-fn nullable(
-    field: &Option<Option<Rate>>,
-    read: impl Fn(&Rate) -> Result<Micros, Fault>,
-) -> Result<Option<Option<Micros>>, Fault> {
-    let inner = |rate: &Option<Rate>| rate.as_ref().map(&read).transpose();
-    field.as_ref().map(inner).transpose()
 }
 
 /// Withdraw an offer. Running leases go on.

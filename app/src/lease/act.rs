@@ -88,12 +88,13 @@ fn stop(lease: &LeaseRecord, keep_gpus: bool) -> Result<LeaseEvent, Error> {
     let stopped = matches!(lease.state, LeaseState::Stopping | LeaseState::Stopped);
     match (keep_gpus, stopped, lease.keeps_gpus) {
         (false, true, true) => Ok(LeaseEvent::GpusReleased),
-        (false, ..) => Ok(LeaseEvent::StopRequested),
+        // They are kept already, or there is nothing to keep.
+        (true, true, true) | (false, ..) => Ok(LeaseEvent::StopRequested),
         (true, true, false) => Err(Error::refused(
             Code::LeaseState,
             format!("The lease is {}: it has given its GPUs back.", lease.state),
         )
         .suggesting("Resume it, then stop it with `keep_gpus`.")),
-        (true, ..) => Ok(LeaseEvent::KeepRequested),
+        (true, false, _) => Ok(LeaseEvent::KeepRequested),
     }
 }

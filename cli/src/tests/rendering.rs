@@ -133,6 +133,7 @@ rate now     4.201369 USD per hour
 GPUs         2 × h100-sxm-80gb (simulated)
   positions  0, 1
   price      2.10 USD per GPU-hour
+  if kept    2.10 USD per GPU-hour
 disk         10 GiB, 0.10 USD per GiB-month
 runs         busybox sleep 9
 machine      {MACHINE}
@@ -148,6 +149,7 @@ fn a_quote_shows_how_its_total_comes_about() {
     let shown = crate::quote::picture(&from_value(quote()).unwrap(), &view()).trim_fmt();
     for line in [
         "GPUs         2 × h100-sxm-80gb (simulated)",
+        "  if kept    2.10 USD per GPU-hour",
         "  total      4.201369 USD",
         "  fee in it  0.210068 USD",
         "good until   2026-12-01 11:02:00 CET (in 2 min 00 s)",
