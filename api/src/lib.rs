@@ -6,6 +6,7 @@
 pub mod config;
 pub mod edge;
 pub mod http;
+pub mod replay;
 pub mod state;
 pub mod telemetry;
 pub mod worker;

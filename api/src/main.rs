@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use api::config::Config;
+use api::replay::ReplayArguments;
 use api::state::{Application, Shared};
 use api::telemetry;
 use clap::{Parser, Subcommand};
@@ -44,6 +45,8 @@ enum Command {
         #[arg(long)]
         reason: String,
     },
+    /// Play a trace of requests against placement policies; nothing is booked.
+    Replay(ReplayArguments),
     /// Give a registered person a role for the operator.
     Grant {
         /// Log-in name.
@@ -84,6 +87,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         say(&api::openapi().to_pretty_json()?);
         return Ok(ExitCode::SUCCESS);
     }
+    if let Command::Replay(arguments) = &arguments.command {
+        say(&api::replay::replay(arguments).map_err(|e| anyhow!(e))?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let config = Config::load(arguments.config.as_deref()).map_err(|e| anyhow!(e))?;
     telemetry::start(&config);
     match arguments.command {
@@ -96,7 +103,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             role,
             reason,
         } => grant(&config, &email, (&role, &reason)).await,
-        Command::Openapi => Ok(ExitCode::SUCCESS),
+        Command::Openapi | Command::Replay(_) => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -17,5 +17,6 @@ mod months;
 mod posting;
 mod pricing;
 mod race;
+mod replay;
 mod stop;
 mod writer;
