@@ -2,7 +2,7 @@
 # `make bench`: each measurement as a ratio to a yardstick of the same run, on a private PostgreSQL that is safe over
 # a power cut. Prints a table and writes bench/latest.json.
 # usage: bench.sh [--rows NAME,…] [--seconds N] [--rounds N] [--leases N]
-#        rows: bookings ledger_batches ledger_copy ledger_single running_leases disk; all of them if none is named
+#        rows: bookings ledger_batches ledger_copy ledger_single running_leases disk placement; all of them if none is named
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./say.sh

@@ -11,7 +11,7 @@
 )]
 
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 pub mod fragment;
 pub mod mix;
@@ -22,7 +22,7 @@ pub mod state;
 pub mod worth;
 
 use policy::{Policy, Ties};
-use state::{Shape, State};
+use state::{Room, Shape, State};
 
 /// A node's number: its place in the order in which nodes came.
 pub type NodeNo = u32;
@@ -50,25 +50,33 @@ struct Class {
     burden: i64,
     /// By rank.
     members: BTreeSet<(u32, NodeNo)>,
-    /// Tells it from earlier classes at the same place.
+}
+
+/// What is asked of most classes.
+#[derive(Clone, Copy, Debug)]
+struct Brief {
+    /// Of the class that is there now; 0 if that has no nodes.
     birth: u64,
+    room: Room,
 }
 
 /// A class as it was when it was written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Written {
-    class: usize,
+    /// Tells it from earlier classes at the same place.
     birth: u64,
+    class: usize,
 }
 
 /// What a shape knows of the classes.
 #[derive(Clone, Debug, Default)]
 struct View {
     /// Classes that fit, by score; some may be gone.
-    by_score: BTreeMap<i64, Vec<Written>>,
-    /// How much of the log it has read, of which log.
+    by_score: BinaryHeap<(i64, Written)>,
+    /// How much of the log it has read.
     read: usize,
-    log_no: u64,
+    /// Has it been asked for since the log was shortened?
+    asked: bool,
 }
 
 /// Nodes, and what is free on them.
@@ -76,11 +84,13 @@ pub struct Pool {
     policy: Box<dyn Policy>,
     nodes: Vec<Node>,
     classes: Vec<Class>,
+    /// In brief, by place: kept together, since every look at a log reads many of them.
+    briefs: Vec<Brief>,
     by_state: HashMap<State, usize>,
     empty: Vec<usize>,
+    /// Classes in the order of their births.
     log: Vec<Written>,
-    log_no: u64,
-    births: u64,
+    last_birth: u64,
     views: HashMap<Shape, View>,
 }
 
@@ -102,11 +112,11 @@ impl Pool {
             policy,
             nodes: Vec::new(),
             classes: Vec::new(),
+            briefs: Vec::new(),
             by_state: HashMap::new(),
             empty: Vec::new(),
             log: Vec::new(),
-            log_no: 0,
-            births: 0,
+            last_birth: 0,
             views: HashMap::new(),
         }
     }
@@ -190,6 +200,9 @@ impl Pool {
             if old.members.is_empty() {
                 self.by_state.remove(&old.state);
                 self.empty.push(class);
+                if let Some(brief) = self.briefs.get_mut(class) {
+                    brief.birth = 0;
+                }
             }
         }
     }
@@ -204,22 +217,26 @@ impl Pool {
         let class = match self.by_state.entry(key) {
             Slot::Occupied(found) => *found.get(),
             Slot::Vacant(vacant) => {
-                self.births += 1;
+                self.last_birth += 1;
+                let birth = self.last_birth;
                 let born = Class {
                     state: key,
                     burden: self.policy.burden(&key),
                     members: BTreeSet::new(),
-                    birth: self.births,
                 };
                 let class = self.empty.pop().unwrap_or(self.classes.len());
-                match self.classes.get_mut(class) {
-                    Some(place) => *place = born,
-                    None => self.classes.push(born),
+                let brief = Brief {
+                    birth,
+                    room: key.room(),
+                };
+                let place = self.classes.get_mut(class).zip(self.briefs.get_mut(class));
+                if let Some(place) = place {
+                    (*place.0, *place.1) = (born, brief);
+                } else {
+                    self.classes.push(born);
+                    self.briefs.push(brief);
                 }
-                self.log.push(Written {
-                    class,
-                    birth: self.births,
-                });
+                self.log.push(Written { birth, class });
                 *vacant.insert(class)
             }
         };
@@ -229,92 +246,99 @@ impl Pool {
         class
     }
 
-    /// Begins the log anew once most of it is about classes that are gone.
-    fn shorten_log(&mut self) {
-        if self.log.len() <= 4 * self.by_state.len() + 1_024 {
+    /// Forgets what is gone, once it is most of the log or of what a shape knows.
+    fn forget(&mut self) {
+        let most = 4 * self.by_state.len() + 1_024;
+        if self.log.len() <= most {
             return;
         }
-        let classes = &self.classes;
-        self.log.retain(|written| lives(classes, *written));
-        self.log_no += 1;
+        let briefs = &self.briefs;
+        // How many entries before each stay.
+        let mut stay = Vec::with_capacity(self.log.len() + 1);
+        let mut count = 0_usize;
+        for written in &self.log {
+            stay.push(count);
+            count += usize::from(lives(briefs, *written));
+        }
+        stay.push(count);
+        self.log.retain(|written| lives(briefs, *written));
+        self.views.retain(|_, view| {
+            view.read = stay.get(view.read).copied().unwrap_or(0);
+            if view.by_score.len() > most {
+                view.by_score.retain(|(_, written)| lives(briefs, *written));
+            }
+            // What nobody has asked for since the last time is forgotten, or shapes would pile up.
+            std::mem::take(&mut view.asked)
+        });
     }
 
     /// The class with the best score for `shape`.
     fn best(&mut self, shape: &Shape, draw: u64) -> Option<usize> {
-        self.shorten_log();
-        let (log_no, classes, policy) = (self.log_no, &self.classes, &self.policy);
+        self.forget();
+        let (briefs, policy) = (&self.briefs, &self.policy);
         let view = self.views.entry(*shape).or_default();
-        if view.log_no != log_no {
-            *view = View {
-                log_no,
-                ..View::default()
-            };
-        }
+        view.asked = true;
         for written in self.log.get(view.read..).unwrap_or(&[]) {
-            let class = classes.get(written.class);
-            let Some(class) = class.filter(|_| lives(classes, *written)) else {
-                continue;
-            };
-            if class.state.fits(shape) {
+            let brief = briefs.get(written.class);
+            let here = brief.filter(|b| b.birth == written.birth && b.room.fits(shape));
+            if let Some(class) = here.and_then(|_| self.classes.get(written.class)) {
                 let score = policy.score(&class.state, class.burden, shape);
-                view.by_score.entry(score).or_default().push(*written);
+                view.by_score.push((score, *written));
             }
         }
         view.read = self.log.len();
-        view.best(classes, policy.ties(), draw)
+        let top = view.top(briefs)?;
+        let equal = || {
+            let all = view.by_score.iter();
+            let equal = all.filter(|(score, _)| *score == top.0);
+            let alive = equal.filter(|(_, written)| lives(briefs, *written));
+            alive.map(|(_, written)| written.class)
+        };
+        match policy.ties() {
+            Ties::LatestState => Some(top.1.class),
+            Ties::Rank => {
+                let rank = |class: &usize| self.classes.get(*class).map(|c| c.members.first());
+                equal().min_by_key(rank)
+            }
+            Ties::Lot => drawn(equal, &self.classes, draw),
+        }
     }
 }
 
-fn lives(classes: &[Class], written: Written) -> bool {
-    classes
-        .get(written.class)
-        .is_some_and(|c| c.birth == written.birth && !c.members.is_empty())
+fn lives(briefs: &[Brief], written: Written) -> bool {
+    let brief = briefs.get(written.class);
+    brief.is_some_and(|brief| brief.birth == written.birth)
 }
 
 impl View {
-    fn best(&mut self, classes: &[Class], ties: Ties, draw: u64) -> Option<usize> {
-        loop {
-            let mut top = self.by_score.last_entry()?;
-            let found = match ties {
-                Ties::LatestState => latest(top.get_mut(), classes),
-                Ties::Rank => {
-                    top.get_mut().retain(|w| lives(classes, *w));
-                    let rank = |w: &&Written| classes.get(w.class).and_then(|c| c.members.first());
-                    top.get().iter().min_by_key(rank).map(|w| w.class)
-                }
-                Ties::Lot => {
-                    top.get_mut().retain(|w| lives(classes, *w));
-                    drawn(top.get(), classes, draw)
-                }
-            };
-            if found.is_some() {
-                return found;
+    /// The best that lives, the latest of equals.
+    fn top(&mut self, briefs: &[Brief]) -> Option<(i64, Written)> {
+        while let Some(last) = self.by_score.peek() {
+            if lives(briefs, last.1) {
+                return Some(*last);
             }
-            top.remove();
+            self.by_score.pop();
         }
+        None
     }
-}
-
-/// The class that was written down last and lives.
-fn latest(bucket: &mut Vec<Written>, classes: &[Class]) -> Option<usize> {
-    while let Some(last) = bucket.last() {
-        if lives(classes, *last) {
-            return Some(last.class);
-        }
-        bucket.pop();
-    }
-    None
 }
 
 /// A class by lot, each as likely as it has nodes.
-fn drawn(bucket: &[Written], classes: &[Class], draw: u64) -> Option<usize> {
-    let size = |w: &Written| classes.get(w.class).map_or(0, |c| c.members.len());
-    let all: usize = bucket.iter().map(size).sum();
-    let mut place = (draw >> 16) % u64::try_from(all).ok().filter(|n| *n > 0)?;
-    for written in bucket {
-        let here = u64::try_from(size(written)).unwrap_or(0);
+fn drawn<I: Iterator<Item = usize>>(
+    equal: impl Fn() -> I,
+    classes: &[Class],
+    draw: u64,
+) -> Option<usize> {
+    let size = |class: usize| {
+        let members = classes.get(class).map_or(0, |c| c.members.len());
+        u64::try_from(members).unwrap_or(0)
+    };
+    let all: u64 = equal().map(size).sum();
+    let mut place = (draw >> 16) % Some(all).filter(|n| *n > 0)?;
+    for class in equal() {
+        let here = size(class);
         if place < here {
-            return Some(written.class);
+            return Some(class);
         }
         place -= here;
     }

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use flate2::read::GzDecoder;
 use serde_json::Value;
+use tests::openb::{Row, data, number, rows};
 use tests::process::{Folder, binary};
-
-use crate::house::root;
 
 const TRACES: [&str; 17] = [
     "default",
@@ -31,10 +29,6 @@ const TRACES: [&str; 17] = [
     "multigpu50",
 ];
 
-fn data() -> PathBuf {
-    root().join("tests/data/openb")
-}
-
 fn command(trace: &str, arguments: &[&str]) -> Output {
     let done = Command::new(binary("gpumarket-server"))
         .arg("replay")
@@ -52,17 +46,6 @@ fn replay(trace: &str, arguments: &[&str]) -> Value {
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{trace}: {said}");
     serde_json::from_slice(&done.stdout).unwrap()
-}
-
-fn rows(path: &PathBuf) -> Vec<BTreeMap<String, String>> {
-    let file = std::fs::File::open(path).unwrap();
-    let file: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
-        Box::new(GzDecoder::new(file))
-    } else {
-        Box::new(file)
-    };
-    let mut reader = csv::Reader::from_reader(file);
-    reader.deserialize().map(Result::unwrap).collect()
 }
 
 /// The figures of a policy, by seed, from the answer: allocated at 100 % and 130 %.
@@ -178,16 +161,12 @@ struct Node {
     left: Vec<i64>,
 }
 
-fn number(row: &BTreeMap<String, String>, column: &str) -> i64 {
-    row[column].parse().unwrap()
-}
-
-fn suits(node: &Node, pod: &BTreeMap<String, String>) -> bool {
+fn suits(node: &Node, pod: &Row) -> bool {
     let spec = pod.get("gpu_spec").map_or("", String::as_str);
     spec.is_empty() || spec.split('|').any(|model| model == node.model)
 }
 
-fn fits(node: &Node, pod: &BTreeMap<String, String>) -> bool {
+fn fits(node: &Node, pod: &Row) -> bool {
     let (gpus, milli) = (number(pod, "num_gpu"), number(pod, "gpu_milli"));
     let with_room = node.left.iter().filter(|left| **left >= milli).count();
     node.cpu >= number(pod, "cpu_milli")

@@ -11,6 +11,7 @@ pub mod inside;
 pub mod ledger_stream;
 pub mod market;
 pub mod node;
+pub mod openb;
 pub mod process;
 pub mod proxy;
 pub mod scripted_agent;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::state::{Shape, State, WHOLE};
+use super::state::{Models, Shape, State, WHOLE};
 
 /// One usual request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +11,31 @@ struct Usual {
     count: i64,
 }
 
+/// Usual requests that differ in their cores only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kind {
+    gpus: u16,
+    gpu_milli: u16,
+    models: Models,
+    all: i64,
+    /// By cores, rising: how many want at most so many.
+    at_most: Vec<(u32, i64)>,
+}
+
+impl Kind {
+    /// How many of them `cpu_milli` is enough for.
+    fn content(&self, cpu_milli: u32) -> i64 {
+        let enough = |(cpu, _): &&(u32, i64)| *cpu <= cpu_milli;
+        let last = self.at_most.iter().take_while(enough).last();
+        last.map_or(0, |(_, count)| *count)
+    }
+}
+
 /// The most frequent requests with their counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     usual: Vec<Usual>,
+    kinds: Vec<Kind>,
     total: i64,
 }
 
@@ -45,6 +66,7 @@ impl Mix {
         let enough = all.saturating_mul(i64::from(cover_percent));
         let mut mix = Self {
             usual: Vec::new(),
+            kinds: Vec::new(),
             total: 0,
         };
         for usual in sorted {
@@ -54,6 +76,7 @@ impl Mix {
             mix.total = mix.total.saturating_add(usual.count);
             mix.usual.push(usual);
         }
+        mix.kinds = kinds(&mix.usual);
         mix
     }
 
@@ -75,27 +98,52 @@ impl Mix {
             return 0;
         }
         let whole = state.whole();
-        let mut sum = 0_i64;
-        for Usual { shape, count } in &self.usual {
-            let lacks = shape.gpus == 0
-                || state.cpu_milli < shape.cpu_milli
-                || !shape.models.has(state.model)
-                || (!shape.is_share() && whole < shape.gpus);
-            let lost = if lacks {
-                idle
-            } else if shape.is_share() {
-                below(state, shape.gpu_milli)
+        let mut sum = 0;
+        for kind in &self.kinds {
+            let suits = kind.gpus > 0
+                && kind.models.has(state.model)
+                && (kind.gpus == 1 || whole >= kind.gpus);
+            let content = if suits {
+                kind.content(state.cpu_milli)
             } else {
-                below(state, WHOLE)
+                0
             };
-            sum = sum.saturating_add(lost.saturating_mul(*count));
+            let lost = if content > 0 {
+                i64::from(state.below(kind.gpu_milli))
+            } else {
+                0
+            };
+            sum += content * lost + (kind.all - content) * idle;
         }
         sum
     }
 }
 
-/// What is left on GPUs that have less than `milli` left.
-fn below(state: &State, milli: u16) -> i64 {
-    let small = state.left().iter().filter(|left| **left < milli);
-    small.map(|left| i64::from(*left)).sum()
+fn kinds(usual: &[Usual]) -> Vec<Kind> {
+    let mut sorted = usual.to_vec();
+    sorted.sort_by_key(|usual| usual.shape.cpu_milli);
+    let mut kinds: Vec<Kind> = Vec::new();
+    for Usual { shape, count } in sorted {
+        let gpu_milli = if shape.is_share() {
+            shape.gpu_milli
+        } else {
+            WHOLE
+        };
+        let same = |kind: &&mut Kind| {
+            (kind.gpus, kind.gpu_milli, kind.models) == (shape.gpus, gpu_milli, shape.models)
+        };
+        if let Some(kind) = kinds.iter_mut().find(same) {
+            kind.all += count;
+            kind.at_most.push((shape.cpu_milli, kind.all));
+        } else {
+            kinds.push(Kind {
+                gpus: shape.gpus,
+                gpu_milli,
+                models: shape.models,
+                all: count,
+                at_most: vec![(shape.cpu_milli, count)],
+            });
+        }
+    }
+    kinds
 }

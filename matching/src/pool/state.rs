@@ -73,6 +73,36 @@ pub enum Take {
     Whole(u16),
 }
 
+/// As much of a state as says what fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    cpu_milli: u32,
+    memory_mib: u32,
+    model: u8,
+    /// GPUs that nobody uses.
+    whole: u16,
+    /// The most that one GPU has left, in thousandths.
+    largest: u16,
+}
+
+impl Room {
+    /// Is it enough for `shape`?
+    pub fn fits(&self, shape: &Shape) -> bool {
+        if self.cpu_milli < shape.cpu_milli || self.memory_mib < shape.memory_mib {
+            return false;
+        }
+        if shape.gpus == 0 {
+            return true;
+        }
+        let enough = if shape.is_share() {
+            self.largest >= shape.gpu_milli
+        } else {
+            self.whole >= shape.gpus
+        };
+        enough && shape.models.has(self.model)
+    }
+}
+
 /// What a node has left. Equal states are alike for every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct State {
@@ -110,31 +140,35 @@ impl State {
 
     /// GPUs that nobody uses.
     pub fn whole(&self) -> u16 {
-        let whole = self.left().iter().filter(|left| **left == WHOLE).count();
-        u16::try_from(whole).unwrap_or(u16::MAX)
+        // Over all places, also those without a GPU: a loop of fixed length.
+        self.left.iter().map(|left| u16::from(*left == WHOLE)).sum()
     }
 
     /// What all GPUs have left, in thousandths.
     pub fn idle(&self) -> u32 {
-        self.left().iter().map(|left| u32::from(*left)).sum()
+        u32::from(self.left.iter().sum::<u16>())
+    }
+
+    /// What GPUs with less than `milli` left have left, in thousandths.
+    pub fn below(&self, milli: u16) -> u32 {
+        let small = |left: &u16| if *left < milli { *left } else { 0 };
+        u32::from(self.left.iter().map(small).sum::<u16>())
+    }
+
+    /// The rough measure of what fits.
+    pub fn room(&self) -> Room {
+        Room {
+            cpu_milli: self.cpu_milli,
+            memory_mib: self.memory_mib,
+            model: self.model,
+            whole: self.whole(),
+            largest: self.left.iter().copied().max().unwrap_or(0),
+        }
     }
 
     /// Has it room for `shape`?
     pub fn fits(&self, shape: &Shape) -> bool {
-        if self.cpu_milli < shape.cpu_milli || self.memory_mib < shape.memory_mib {
-            return false;
-        }
-        if shape.gpus == 0 {
-            return true;
-        }
-        if !shape.models.has(self.model) {
-            return false;
-        }
-        if shape.is_share() {
-            self.left().iter().any(|left| *left >= shape.gpu_milli)
-        } else {
-            self.whole() >= shape.gpus
-        }
+        self.room().fits(shape)
     }
 
     /// The state once `take` is taken for `shape`, and the GPUs taken, as bits by their place;

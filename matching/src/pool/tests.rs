@@ -229,17 +229,21 @@ fn a_log_of_what_is_gone_is_forgotten() {
         gpu_milli: 100,
         models: Models::ANY,
     };
+    let other = Shape {
+        gpu_milli: 200,
+        ..shape
+    };
+    pool.place(&other, 0).unwrap();
     for _ in 0..10_000 {
         let placed = pool.place(&shape, 0).unwrap();
         pool.release(&shape, placed);
     }
     assert!(pool.log.len() < 2_000, "{}", pool.log.len());
+    assert!(
+        !pool.views.contains_key(&other),
+        "what nobody asks for is kept"
+    );
     assert!(pool.classes.len() < 4, "{}", pool.classes.len());
-    let kept: usize = pool
-        .views
-        .values()
-        .flat_map(|v| v.by_score.values())
-        .map(Vec::len)
-        .sum();
+    let kept: usize = pool.views.values().map(|v| v.by_score.len()).sum();
     assert!(kept < 4_000, "{kept}");
 }

@@ -8,6 +8,7 @@ mod cluster;
 mod copy;
 mod cpu;
 mod disk;
+mod placement;
 mod report;
 mod row_locks;
 mod running;
@@ -35,13 +36,14 @@ pub struct Asked {
 }
 
 /// Names of the rows, in their order.
-pub const ROWS: [&str; 6] = [
+pub const ROWS: [&str; 7] = [
     "bookings",
     "ledger_batches",
     "ledger_copy",
     "ledger_single",
     "running_leases",
     "disk",
+    "placement",
 ];
 
 impl Asked {
@@ -103,6 +105,9 @@ async fn main() {
     }
     if asked.wants("disk") {
         disk::measure(&cluster, &mut report).await;
+    }
+    if asked.wants("placement") {
+        placement::measure(&asked, &mut report);
     }
     report.print();
     report.write(&PathBuf::from(out));
