@@ -1,10 +1,19 @@
-//! The book: all live offers with the facts of their machines.
+//! The book: all live offers with the facts of their machines, in classes of equal ones.
+//!
+//! Invariant: each supply is a member of the one class that its facts make, so that a search costs
+//! the classes that there are, not the machines.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use domain::id::{GpuId, OfferId};
 
 use crate::offer::Offer;
+
+pub(crate) mod bits;
+pub(crate) mod class;
+
+use class::Index;
 
 /// One GPU of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,28 +60,76 @@ impl Supply {
     }
 }
 
-/// All live offers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Book {
-    supplies: BTreeMap<OfferId, Supply>,
+/// Free GPUs of the island that has most of them.
+pub(crate) fn largest_island(slots: &[Slot]) -> u16 {
+    let mut islands: BTreeMap<u16, u16> = BTreeMap::new();
+    for slot in slots.iter().filter(|s| s.free) {
+        let size = islands.entry(slot.island).or_default();
+        *size = size.saturating_add(1);
+    }
+    islands.into_values().max().unwrap_or(0)
 }
+
+/// A supply in its place.
+#[derive(Clone, Debug)]
+struct Held {
+    supply: Arc<Supply>,
+    class: u32,
+    /// The change of the market that made it so.
+    changed: u64,
+}
+
+/// All live offers.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    supplies: BTreeMap<OfferId, Held>,
+    index: Index,
+    /// Offers by the change that made them what they are.
+    by_change: BTreeSet<(u64, OfferId)>,
+    /// Dense FP16 rate by model, GFLOPS.
+    fp16_gflops: BTreeMap<String, u64>,
+    as_of: u64,
+}
+
+/// Two books are equal if they offer the same, however they came to it.
+impl PartialEq for Book {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Book {}
 
 impl Book {
     /// A book of these supplies.
     pub fn new(supplies: impl IntoIterator<Item = Supply>) -> Self {
-        Self {
-            supplies: supplies.into_iter().map(|s| (s.offer.id, s)).collect(),
+        let mut book = Self::default();
+        for supply in supplies {
+            book.upsert(supply);
         }
+        book
+    }
+
+    /// The same with the dense FP16 rate of each model in GFLOPS, for prices by rate; a model
+    /// without one is last in that order.
+    pub fn with_rates(mut self, fp16_gflops: BTreeMap<String, u64>) -> Self {
+        self.fp16_gflops = fp16_gflops;
+        self
+    }
+
+    /// The number of the last change of the market that is in it.
+    pub const fn as_of(&self) -> u64 {
+        self.as_of
     }
 
     /// The supply behind an offer.
     pub fn get(&self, offer: OfferId) -> Option<&Supply> {
-        self.supplies.get(&offer)
+        self.supplies.get(&offer).map(|held| &*held.supply)
     }
 
     /// All supplies, by offer id.
     pub fn iter(&self) -> impl Iterator<Item = &Supply> {
-        self.supplies.values()
+        self.supplies.values().map(|held| &*held.supply)
     }
 
     /// How many live offers there are.
@@ -80,19 +137,82 @@ impl Book {
         self.supplies.len()
     }
 
+    /// How many classes of equal offers there are.
+    pub fn classes(&self) -> usize {
+        self.index.len()
+    }
+
     /// No live offers?
     pub fn is_empty(&self) -> bool {
         self.supplies.is_empty()
     }
 
-    /// Puts a new or changed supply in.
+    /// Puts a new or changed supply in, by no change of its own.
     pub fn upsert(&mut self, supply: Supply) {
-        self.supplies.insert(supply.offer.id, supply);
+        self.put(supply, self.as_of);
+    }
+
+    /// Puts a supply in that change number `at` made; one that is the same as before stays as old
+    /// as it was.
+    pub fn put(&mut self, supply: Supply, at: u64) {
+        self.as_of = self.as_of.max(at);
+        let id = supply.offer.id;
+        if self.get(id) == Some(&supply) {
+            return;
+        }
+        self.forget(id);
+        let supply = Arc::new(supply);
+        let class = self.index.join(&supply);
+        self.by_change.insert((at, id));
+        let held = Held {
+            supply,
+            class,
+            changed: at,
+        };
+        self.supplies.insert(id, held);
+    }
+
+    /// Takes a supply out that change number `at` removed.
+    pub fn drop_at(&mut self, offer: OfferId, at: u64) {
+        self.as_of = self.as_of.max(at);
+        self.forget(offer);
     }
 
     /// Takes a supply out.
     pub fn remove(&mut self, offer: OfferId) -> Option<Supply> {
-        self.supplies.remove(&offer)
+        self.forget(offer).map(Arc::unwrap_or_clone)
+    }
+
+    fn forget(&mut self, offer: OfferId) -> Option<Arc<Supply>> {
+        let held = self.supplies.remove(&offer)?;
+        self.index.leave(held.class, offer);
+        self.by_change.remove(&(held.changed, offer));
+        Some(held.supply)
+    }
+
+    /// The index over its classes.
+    pub(crate) const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// See [`Self::with_rates`].
+    pub(crate) const fn rates(&self) -> &BTreeMap<String, u64> {
+        &self.fp16_gflops
+    }
+
+    /// Is the offer still what it was after change `at`?
+    pub(crate) fn unchanged(&self, offer: OfferId, at: u64) -> Option<&Arc<Supply>> {
+        let held = self.supplies.get(&offer).filter(|h| h.changed <= at)?;
+        Some(&held.supply)
+    }
+
+    /// How many offers are not what they were after change `at`.
+    pub(crate) fn changed_since(&self, at: u64) -> usize {
+        self.by_change
+            .iter()
+            .rev()
+            .take_while(|(changed, _)| *changed > at)
+            .count()
     }
 
     /// Marks GPUs of one offer as taken: all of them, or none and `false` if one is not there or
@@ -107,7 +227,7 @@ impl Book {
     }
 
     fn turn(&mut self, offer: OfferId, gpus: &[GpuId], free: bool) -> bool {
-        let Some(supply) = self.supplies.get_mut(&offer) else {
+        let Some(supply) = self.get(offer) else {
             return false;
         };
         let wanted: BTreeSet<GpuId> = gpus.iter().copied().collect();
@@ -116,9 +236,11 @@ impl Book {
         if supply.slots.iter().filter(|s| fits(s)).count() != gpus.len() {
             return false;
         }
-        for slot in supply.slots.iter_mut().filter(|s| fits(s)) {
+        let mut turned = supply.clone();
+        for slot in turned.slots.iter_mut().filter(|s| fits(s)) {
             slot.free = free;
         }
+        self.upsert(turned);
         true
     }
 }

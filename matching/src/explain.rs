@@ -58,6 +58,16 @@ impl Exclusions {
         }
     }
 
+    /// Counts offers that break a constraint, and those of them that break no other.
+    pub(crate) fn count(&mut self, constraint: Constraint, (all, alone): (u32, u32)) {
+        for (counts, offers) in [(&mut self.counts, all), (&mut self.alone, alone)] {
+            if offers > 0 {
+                let count = counts.entry(constraint).or_default();
+                *count = count.saturating_add(offers);
+            }
+        }
+    }
+
     /// Constraints with the number of offers that break them, in order.
     pub fn counts(&self) -> impl Iterator<Item = (Constraint, u32)> {
         self.counts.iter().map(|(c, n)| (*c, *n))

@@ -9,7 +9,7 @@ pub const GPU_HOUR_MAX: Micros = Micros::new(1_000_000_000);
 pub const GIB_MONTH_MAX: Micros = Micros::new(100_000_000);
 
 /// Terms of an offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OfferTerms {
     /// Price of one GPU for one hour, on demand.
     pub gpu_hour: Micros,

@@ -1,5 +1,7 @@
 //! Search and placement over the book.
 
+use std::sync::Arc;
+
 use domain::id::{GpuId, MachineId, OfferId};
 use domain::money::MoneyError;
 
@@ -7,26 +9,66 @@ use crate::book::{Book, Supply};
 use crate::constraint::{Constraint, broken};
 use crate::explain::{Exclusions, Explanation, Relaxation};
 use crate::price::{AllIn, Size, all_in};
-use crate::relax::relaxations;
 use crate::request::Request;
-use crate::score::{compare, pick};
+use crate::score::{Rank, pick};
+
+mod facet;
+mod search;
+
+pub use facet::{Facets, PRICE_STEPS};
+pub use search::search;
 
 /// One offer that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The offer with its machine's facts.
-    pub supply: Supply,
+    pub supply: Arc<Supply>,
     /// Its whole price.
     pub price: AllIn,
+}
+
+/// Where a page of a search begins: after an offer, as it stood then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct After {
+    /// Its rank.
+    pub rank: Rank,
+    /// The offer.
+    pub offer: OfferId,
+    /// The book's change number when the first page was made.
+    pub as_of: u64,
+}
+
+/// Which part of the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Offers wanted.
+    pub limit: usize,
+    /// `None`: from the beginning.
+    pub after: Option<After>,
+}
+
+impl Part {
+    /// The first `limit` offers.
+    pub const fn first(limit: usize) -> Self {
+        Self { limit, after: None }
+    }
 }
 
 /// The answer of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What fits, in the wanted order.
+    /// What fits, in the wanted order, as many as asked for.
     pub matches: Vec<Match>,
+    /// Where the next part begins, if there is one.
+    pub next: Option<After>,
+    /// How many offers fit, in all parts.
+    pub fitting: u32,
     /// Live offers looked at.
     pub considered: usize,
+    /// Live offers that changed since the first part: they are in no further one.
+    pub changed: usize,
+    /// How many fit, by model, country and price.
+    pub facets: Facets,
     /// Why others were left out.
     pub excluded: Exclusions,
     /// If nothing fits: changes of one field each that would find something.
@@ -68,7 +110,7 @@ pub enum Miss {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Nothing fits: what excluded the live offers, and what would do.
-    NoFit(Found),
+    NoFit(Box<Found>),
     /// A price does not fit into 64 bits.
     Price,
 }
@@ -79,47 +121,13 @@ impl From<MoneyError> for Miss {
     }
 }
 
-fn size(request: &Request) -> Size {
+/// What a request is priced for.
+pub(crate) fn size(request: &Request) -> Size {
     Size {
         gpus: request.count,
         disk_gib: request.disk_gib,
         duration_ms: request.duration_ms,
     }
-}
-
-/// All offers that fit, in order, with their prices; if none, why.
-pub fn search(book: &Book, request: &Request) -> Result<Found, MoneyError> {
-    let (mut fitting, mut excluded) = (Vec::new(), Exclusions::default());
-    for supply in book.iter() {
-        let faults = broken(supply, request);
-        if faults.is_empty() {
-            fitting.push((
-                supply,
-                all_in(&supply.offer.terms, size(request), request.fees)?,
-            ));
-        } else {
-            excluded.add(&faults);
-        }
-    }
-    fitting.sort_by(|a, b| compare(request, (a.0, a.1.total), (b.0, b.1.total)));
-    let relaxations = if fitting.is_empty() {
-        relaxations(book, request)
-    } else {
-        Vec::new()
-    };
-    let matches = fitting
-        .into_iter()
-        .map(|(supply, price)| Match {
-            supply: supply.clone(),
-            price,
-        })
-        .collect();
-    Ok(Found {
-        matches,
-        considered: book.len(),
-        excluded,
-        relaxations,
-    })
 }
 
 /// Places a request on the machine of one offer, at the version that the renter knows.
@@ -156,12 +164,12 @@ pub fn place(supply: Option<&Supply>, request: &Request, version: i64) -> Result
 
 /// Places a request on the first offer that [`search`] would name, with the second as runner-up.
 pub fn place_best(book: &Book, request: &Request) -> Result<Placement, Refused> {
-    let found = search(book, request).map_err(|_out_of_range| Refused::Price)?;
+    let found = search(book, request, Part::first(2)).map_err(|_out_of_range| Refused::Price)?;
     let Some(best) = found.matches.first() else {
-        return Err(Refused::NoFit(found));
+        return Err(Refused::NoFit(Box::new(found)));
     };
     let Ok(mut placement) = place(Some(&best.supply), request, best.supply.offer.version) else {
-        return Err(Refused::NoFit(found));
+        return Err(Refused::NoFit(Box::new(found)));
     };
     let next = found.matches.get(1);
     placement.explanation.runner_up = next.map(|m| (m.supply.offer.id, m.price.total));

@@ -1,10 +1,11 @@
 //! What a renter could ask instead: for each field of the request, the nearest value that would find
 //! an offer, all else unchanged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use crate::book::bits::Bits;
 use crate::book::{Book, Supply};
-use crate::constraint::{Constraint, broken};
+use crate::constraint::Constraint;
 use crate::explain::Relaxation;
 use crate::request::Request;
 
@@ -25,19 +26,23 @@ const FIELDS: [Constraint; 10] = [
 
 /// Changes of one field that find at least one offer; none if no single field is enough.
 pub(crate) fn relaxations(book: &Book, request: &Request) -> Vec<Relaxation> {
-    // Only offers that break nothing but one field can be won by that field.
-    let mut near_by: BTreeMap<&'static str, Vec<&Supply>> = BTreeMap::new();
-    for supply in book.iter() {
-        let fields: BTreeSet<_> = broken(supply, request).iter().map(|c| c.field()).collect();
-        if let (Some(only), 1) = (fields.first(), fields.len()) {
-            near_by.entry(*only).or_default().push(supply);
-        }
-    }
+    let index = book.index();
+    let keepers = index.keepers(request);
     let proposals = FIELDS.into_iter().filter_map(|constraint| {
-        let near = near_by.get(constraint.field())?;
-        let (from, to, changed) = changed(constraint, near, request)?;
-        let fits = book.iter().filter(|s| broken(s, &changed).is_empty());
-        let offers = u32::try_from(fits.count()).unwrap_or(u32::MAX);
+        // Only offers that break nothing but this field can be won by it. Those of a class are equal.
+        let others = keepers
+            .iter()
+            .filter(|(c, _)| c.field() != constraint.field());
+        let near = others.fold(index.live().clone(), |near, (_, kept)| near.and(kept));
+        let near: Vec<&Supply> = near
+            .iter()
+            .filter_map(|class| Some(&*index.class(class)?.sample))
+            .collect();
+        if near.is_empty() {
+            return None;
+        }
+        let (from, to, changed) = changed(constraint, &near, request)?;
+        let offers = index.offers(&fitting(index.live(), &index.keepers(&changed)));
         (offers > 0).then_some(Relaxation {
             constraint,
             from,
@@ -46,6 +51,13 @@ pub(crate) fn relaxations(book: &Book, request: &Request) -> Vec<Relaxation> {
         })
     });
     proposals.collect()
+}
+
+/// The classes that keep every constraint.
+pub(crate) fn fitting(live: &Bits, keepers: &[(Constraint, Bits)]) -> Bits {
+    keepers
+        .iter()
+        .fold(live.clone(), |fit, (_, kept)| fit.and(kept))
 }
 
 /// The field's old and new value in words, and the changed request.

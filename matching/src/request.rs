@@ -11,6 +11,8 @@ use crate::price::Fees;
 pub const DURATION_MAX_MS: i64 = 31_536_000_000;
 /// The largest disk: 1 PiB.
 pub const DISK_MAX_GIB: u32 = 1_048_576;
+/// The most keys of an order.
+pub const SORT_MAX: usize = 5;
 /// All of an amount, in 1/10,000.
 const WHOLE_BPS: u32 = 10_000;
 
@@ -29,6 +31,8 @@ pub enum RequestFault {
     Ceiling,
     /// Fee or tax above 10,000.
     Fees,
+    /// More than [`SORT_MAX`] keys.
+    Sort,
 }
 
 /// An order of results; later keys decide ties of earlier ones.
@@ -40,6 +44,11 @@ pub enum SortKey {
     PricePerGpuHour,
     /// Memory of a GPU, largest first.
     GpuMemory,
+    /// All-in price for each TFLOP per second of dense FP16, lowest first; models without a
+    /// published rate last.
+    PricePerTflop,
+    /// All-in price for each GiB of GPU memory, lowest first.
+    PricePerGpuGib,
 }
 
 /// A request for GPUs on one machine.
@@ -113,6 +122,7 @@ impl Request {
                 self.fees.fee_bps <= WHOLE_BPS && self.fees.tax_bps <= WHOLE_BPS,
                 RequestFault::Fees,
             ),
+            (self.sort.len() <= SORT_MAX, RequestFault::Sort),
         ];
         tests
             .into_iter()

@@ -7,7 +7,7 @@ use domain::clock::{Span, Timestamp};
 use domain::money::Micros;
 use domain::refusal::Code;
 use matching::book::Book;
-use matching::plan::{Found, Match};
+use matching::plan::{Found, Match, Part};
 use matching::request::{Request, SortKey};
 use store::db::Ro;
 
@@ -108,15 +108,13 @@ pub async fn search(cx: &Cx, ask: SearchAsk) -> Result<SearchView, Error> {
         .db
         .read::<_, Error, _>(async |ro: &mut Ro| Ok(store::offer::supplies(ro, now).await?))
         .await?;
-    let mut found = matching::plan::search(&Book::new(supplies), &request)?;
     let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
-    let has_more = found.matches.len() > limit;
-    let mut matches = std::mem::take(&mut found.matches);
-    matches.truncate(limit);
+    let mut found = matching::plan::search(&Book::new(supplies), &request, Part::first(limit))?;
+    let matches = std::mem::take(&mut found.matches);
     Ok(SearchView {
         matches,
         count: ask.count,
-        has_more,
+        has_more: found.next.is_some(),
         as_of: now,
         considered: u32::try_from(found.considered).unwrap_or(u32::MAX),
         found,

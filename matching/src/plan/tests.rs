@@ -12,6 +12,7 @@ use crate::offer::{Offer, OfferTerms};
 use crate::price::Fees;
 use crate::request::{DISK_MAX_GIB, DURATION_MAX_MS, RequestFault, SortKey};
 
+mod index;
 mod properties;
 
 const FEES: Fees = Fees {
@@ -51,6 +52,11 @@ fn supply(n: u128, free: &[(u16, bool)]) -> Supply {
         country: Some("DE".to_owned()),
         slots: slots.collect(),
     }
+}
+
+/// The whole answer at once.
+fn find(book: &Book, request: &Request) -> Result<Found, MoneyError> {
+    search(book, request, Part::first(usize::MAX))
 }
 
 fn request() -> Request {
@@ -111,8 +117,8 @@ fn exactly_64_gib_is_at_least_64_gib_and_not_more() {
         min_ram_mib: Some(mib),
         ..request()
     };
-    assert_eq!(search(&book, &with(65_536)).unwrap().matches.len(), 1);
-    assert_eq!(search(&book, &with(65_537)).unwrap().matches.len(), 0);
+    assert_eq!(find(&book, &with(65_536)).unwrap().matches.len(), 1);
+    assert_eq!(find(&book, &with(65_537)).unwrap().matches.len(), 0);
 }
 
 #[test]
@@ -122,10 +128,10 @@ fn nothing_found_names_what_binds_and_what_would_do() {
         max_gpu_hour: Some(Micros::new(1)),
         ..request()
     };
-    let found = search(&book, &dear).unwrap();
+    let found = find(&book, &dear).unwrap();
     assert_eq!(found.excluded.binding(), Some(Constraint::Price));
     assert_eq!(found.relaxations[0].to, "2.000000");
-    let many = search(
+    let many = find(
         &book,
         &Request {
             count: 4,
@@ -145,7 +151,7 @@ fn nothing_found_names_what_binds_and_what_would_do() {
 fn a_lease_below_the_smallest_size_is_told_the_smallest_size() {
     let mut s = supply(1, &[(0, true); 8]);
     s.offer.terms.min_gpus = 4;
-    let found = search(&Book::new([s]), &request()).unwrap();
+    let found = find(&Book::new([s]), &request()).unwrap();
     assert_eq!(found.excluded.binding(), Some(Constraint::Chunk));
     assert_eq!(
         (
@@ -220,6 +226,10 @@ fn a_request_is_checked_field_by_field() {
             RequestFault::Ceiling,
         ),
         (faulty(|r| r.fees.tax_bps = 10_001), RequestFault::Fees),
+        (
+            faulty(|r| r.sort = vec![SortKey::Price; 6]),
+            RequestFault::Sort,
+        ),
     ] {
         assert_eq!(got, Err(fault));
     }
@@ -239,7 +249,7 @@ fn each_sort_key_orders_as_documented() {
             disk_gib: 100,
             ..request()
         };
-        search(&book, &asked).unwrap().matches[0].supply.offer.id
+        find(&book, &asked).unwrap().matches[0].supply.offer.id
     };
     // The dear disk makes the cheap GPU the dearer lease.
     assert_eq!(first(vec![]), dear.offer.id);
@@ -250,6 +260,32 @@ fn each_sort_key_orders_as_documented() {
         first(vec![SortKey::GpuMemory, SortKey::PricePerGpuHour]),
         dear.offer.id
     );
+    assert_eq!(first(vec![SortKey::PricePerGpuGib]), dear.offer.id);
+}
+
+#[test]
+fn price_by_rate_wants_a_published_rate() {
+    let mut fast = supply(1, &[(0, true)]);
+    fast.offer.terms.gpu_hour = Micros::new(3_000_000);
+    let mut slow = supply(2, &[(0, true)]);
+    slow.model = "l4".to_owned();
+    let mut unknown = supply(3, &[(0, true)]);
+    unknown.model = "p40-24gb".to_owned();
+    unknown.offer.terms.gpu_hour = Micros::new(1);
+    let rates = [("h100-sxm-80gb", 989_000), ("l4", 121_000)];
+    let book = Book::new([unknown.clone(), slow.clone(), fast.clone()])
+        .with_rates(rates.map(|(m, r)| (m.to_owned(), r)).into());
+    let by = |sort| {
+        let asked = Request {
+            sort: vec![sort],
+            ..request()
+        };
+        let found = find(&book, &asked).unwrap().matches;
+        found.iter().map(|m| m.supply.offer.id).collect::<Vec<_>>()
+    };
+    let (fast, slow, unknown) = (fast.offer.id, slow.offer.id, unknown.offer.id);
+    assert_eq!(by(SortKey::PricePerTflop), [fast, slow, unknown]);
+    assert_eq!(by(SortKey::Price), [unknown, slow, fast]);
 }
 
 #[test]
@@ -267,7 +303,7 @@ fn the_nearest_offer_is_proposed_and_only_if_one_change_is_enough() {
         not_countries: ["US".to_owned()].into(),
         ..request()
     };
-    let found = search(&book, &asked).unwrap();
+    let found = find(&book, &asked).unwrap();
     let told: Vec<_> = found
         .relaxations
         .iter()

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn any_supply() -> impl Strategy<Value = Supply> {
+pub(super) fn any_supply() -> impl Strategy<Value = Supply> {
     let facts = (
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.2),
@@ -39,7 +39,7 @@ fn any_supply() -> impl Strategy<Value = Supply> {
 }
 
 /// Mostly little is asked, so that about half of the requests find something.
-fn any_request() -> impl Strategy<Value = Request> {
+pub(super) fn any_request() -> impl Strategy<Value = Request> {
     let seldom = |n: usize| prop_oneof![3 => Just(0usize), 1 => 1..n];
     let wants = (
         seldom(3),
@@ -49,7 +49,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         prop::option::weighted(0.3, 1u32..30),
         prop::option::weighted(0.3, 10_000u64..60_000),
     );
-    let place = (seldom(3), seldom(3), any::<bool>(), 0u32..60, 0usize..3);
+    let place = (seldom(3), seldom(3), any::<bool>(), 0u32..60, 0usize..6);
     (wants, place).prop_map(
         |(
             (model, count, memory, price, cores, ram),
@@ -68,7 +68,15 @@ fn any_request() -> impl Strategy<Value = Request> {
                 max_gpu_hour: price.map(|p| Micros::new(p * 1_000_000)),
                 simulated,
                 disk_gib,
-                sort: vec![[SortKey::Price, SortKey::PricePerGpuHour, SortKey::GpuMemory][sort]],
+                sort: [
+                    vec![SortKey::Price],
+                    vec![SortKey::PricePerGpuHour, SortKey::GpuMemory],
+                    vec![SortKey::GpuMemory],
+                    vec![SortKey::PricePerTflop, SortKey::Price],
+                    vec![SortKey::PricePerGpuGib],
+                    vec![],
+                ][sort]
+                    .clone(),
                 ..request()
             }
         },
@@ -76,7 +84,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 }
 
 /// Written from the docs of `Request`, field by field, without `constraint`.
-fn naive(s: &Supply, r: &Request) -> bool {
+pub(super) fn naive(s: &Supply, r: &Request) -> bool {
     let free = s.slots.iter().filter(|x| x.free).count();
     let country = s.country.clone().unwrap_or_default();
     s.bookable
@@ -121,8 +129,8 @@ proptest! {
         r in any_request(),
     ) {
         let book = Book::new(supplies);
-        let found = search(&book, &r).unwrap();
-        prop_assert_eq!(&found, &search(&book, &r).unwrap());
+        let found = find(&book, &r).unwrap();
+        prop_assert_eq!(&found, &find(&book, &r).unwrap());
         let ids: BTreeSet<OfferId> = found.matches.iter().map(|m| m.supply.offer.id).collect();
         let expected: BTreeSet<OfferId> = book.iter().filter(|s| naive(s, &r)).map(|s| s.offer.id).collect();
         prop_assert_eq!(ids, expected);
