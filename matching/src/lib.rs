@@ -21,6 +21,7 @@ pub mod offer;
 pub mod plan;
 pub mod pool;
 pub mod price;
+pub mod reference;
 mod relax;
 pub mod replay;
 pub mod request;
