@@ -17,6 +17,7 @@ use store::db::{AsyncFunc, Tx};
 use store::group::Group;
 use uuid::Uuid;
 
+use crate::book::LiveBook;
 use crate::error::Error;
 use crate::lease::Ask;
 
@@ -126,6 +127,7 @@ pub struct Settings {
 struct Shared {
     settings: Settings,
     bookings: Group<Cx, Ask, Answer, Error>,
+    book: LiveBook,
 }
 
 /// The context of use-cases; cheap to clone.
@@ -156,6 +158,7 @@ impl Cx {
     /// Wraps the process's settings.
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(Shared {
+            book: LiveBook::new(&settings.catalogue),
             settings,
             bookings: crate::lease::bookings(),
         }))
@@ -164,6 +167,11 @@ impl Cx {
     /// Where bookings wait to be committed together.
     pub(crate) fn bookings(&self) -> &Group<Cx, Ask, Answer, Error> {
         &self.0.bookings
+    }
+
+    /// What is offered, in memory.
+    pub(crate) fn book(&self) -> &LiveBook {
+        &self.0.book
     }
 
     /// The present instant; read once per use-case.

@@ -7,6 +7,7 @@
 pub mod adjustment;
 pub mod api_key;
 pub mod billing_profile;
+pub mod book;
 pub mod budget;
 mod burning;
 pub mod context;

@@ -135,6 +135,16 @@ pub const STEPS: &[Step] = &[
         run: |cx| Box::pin(drain_outbox(cx)),
     },
     Step {
+        name: "follow_book",
+        every: Span::from_secs(1),
+        run: |cx| Box::pin(crate::book::follow_book(cx)),
+    },
+    Step {
+        name: "sweep_book",
+        every: Span::from_mins(1),
+        run: |cx| Box::pin(crate::book::sweep_book(cx)),
+    },
+    Step {
         name: "sign_days",
         every: Span::from_mins(10),
         run: |cx| Box::pin(crate::day::sign_days(cx)),

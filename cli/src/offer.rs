@@ -4,7 +4,9 @@ use comfy_table::Table;
 use domain::id::{MachineId, OfferId};
 use domain::money::Micros;
 use web_openapi::money::{Per, Rate};
-use web_openapi::offer::{CreateOffer, Offer, OfferMatch, OfferPage, OfferSearch, PatchOffer};
+use web_openapi::offer::{
+    CreateOffer, FacetCount, Offer, OfferMatch, OfferPage, OfferSearch, PatchOffer, SearchFacets,
+};
 
 use crate::client::Answer;
 use crate::command::Page;
@@ -21,7 +23,10 @@ pub(crate) async fn search(
     output: &mut Output<'_>,
     args: &Search,
 ) -> Result<(), Fault> {
-    let request = args.filter.request(vec![args.sort.key()], args.limit);
+    let sort = args.sort.iter().map(|order| order.key()).collect();
+    let mut request = args.filter.request(sort, args.limit);
+    request.cursor.clone_from(&args.cursor);
+    request.facets = args.facets.then_some(true);
     let answer = cx.client.post("/v1/offers/search", &request).await?;
     if output.json() {
         return output.document(&answer.body);
@@ -34,16 +39,42 @@ pub(crate) async fn search(
     let size = &args.filter.size;
     output.say(&format!(
         "\nTotals are for {} with {} GiB disk, fee and tax included. \
-         Offers looked at: {}.{}",
+         Offers looked at: {}; that fit: {}.",
         seconds(size.duration_seconds.into()),
         size.disk,
         found.considered,
-        if found.has_more {
-            " There are more: --limit N."
-        } else {
-            ""
-        },
-    ))
+        found.fitting,
+    ))?;
+    if found.changed > 0 {
+        output.say(&format!(
+            "Changed since the first part, and left out: {}. Search again to see them.",
+            found.changed
+        ))?;
+    }
+    if let Some(facets) = &found.facets {
+        output.say(&counts(facets).join("\n"))?;
+    }
+    output.more(found.next_cursor.as_deref())
+}
+
+/// What fits, counted.
+fn counts(facets: &SearchFacets) -> Vec<String> {
+    let line = |name: &str, counts: &[FacetCount]| {
+        let each = counts.iter().map(|c| {
+            let value = if c.value.is_empty() {
+                "not told"
+            } else {
+                &c.value
+            };
+            format!("{value}: {}", c.offers)
+        });
+        format!("{name}: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    vec![
+        line("By model", &facets.gpu_models),
+        line("By country", &facets.countries),
+        line("By USD per GPU-hour, from", &facets.prices),
+    ]
 }
 
 /// Matches as rows.

@@ -70,6 +70,30 @@ pub(crate) fn largest_island(slots: &[Slot]) -> u16 {
     islands.into_values().max().unwrap_or(0)
 }
 
+/// Which changes of the market are known: those with a number below `end`, except the open ones.
+/// Numbers are given when a change begins, and changes end in any order.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// Changes from here on are not known.
+    pub end: u64,
+    /// Changes before `end` that are not known, from the smallest.
+    pub open: Vec<u64>,
+}
+
+impl Seen {
+    /// Is that change known? Number 0, what was there before all changes, always is.
+    pub fn has(&self, change: u64) -> bool {
+        change == 0 || (change < self.end && self.open.binary_search(&change).is_err())
+    }
+
+    /// Every change before it is known.
+    pub fn begin(&self) -> u64 {
+        self.open
+            .first()
+            .map_or(self.end, |first| *first.min(&self.end))
+    }
+}
+
 /// A supply in its place.
 #[derive(Clone, Debug)]
 struct Held {
@@ -88,7 +112,7 @@ pub struct Book {
     by_change: BTreeSet<(u64, OfferId)>,
     /// Dense FP16 rate by model, GFLOPS.
     fp16_gflops: BTreeMap<String, u64>,
-    as_of: u64,
+    seen: Seen,
 }
 
 /// Two books are equal if they offer the same, however they came to it.
@@ -117,9 +141,19 @@ impl Book {
         self
     }
 
-    /// The number of the last change of the market that is in it.
-    pub const fn as_of(&self) -> u64 {
-        self.as_of
+    /// An empty book with the same rates.
+    pub fn emptied(&self) -> Self {
+        Self::default().with_rates(self.fp16_gflops.clone())
+    }
+
+    /// The changes of the market that are in it.
+    pub const fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Says which changes are in it.
+    pub fn catch_up(&mut self, seen: Seen) {
+        self.seen = seen;
     }
 
     /// The supply behind an offer.
@@ -147,20 +181,20 @@ impl Book {
         self.supplies.is_empty()
     }
 
-    /// Puts a new or changed supply in, by no change of its own.
+    /// Puts a new or changed supply in, by a change before all that are numbered.
     pub fn upsert(&mut self, supply: Supply) {
-        self.put(supply, self.as_of);
+        self.put(supply, 0);
     }
 
     /// Puts a supply in that change number `at` made; one that is the same as before stays as old
     /// as it was.
     pub fn put(&mut self, supply: Supply, at: u64) {
-        self.as_of = self.as_of.max(at);
         let id = supply.offer.id;
         if self.get(id) == Some(&supply) {
             return;
         }
-        self.forget(id);
+        let before = self.forget(id).map_or(0, |held| held.changed);
+        let at = at.max(before);
         let supply = Arc::new(supply);
         let class = self.index.join(&supply);
         self.by_change.insert((at, id));
@@ -172,22 +206,17 @@ impl Book {
         self.supplies.insert(id, held);
     }
 
-    /// Takes a supply out that change number `at` removed.
-    pub fn drop_at(&mut self, offer: OfferId, at: u64) {
-        self.as_of = self.as_of.max(at);
-        self.forget(offer);
-    }
-
     /// Takes a supply out.
     pub fn remove(&mut self, offer: OfferId) -> Option<Supply> {
-        self.forget(offer).map(Arc::unwrap_or_clone)
+        let held = self.forget(offer)?;
+        Some(Arc::unwrap_or_clone(held.supply))
     }
 
-    fn forget(&mut self, offer: OfferId) -> Option<Arc<Supply>> {
+    fn forget(&mut self, offer: OfferId) -> Option<Held> {
         let held = self.supplies.remove(&offer)?;
         self.index.leave(held.class, offer);
         self.by_change.remove(&(held.changed, offer));
-        Some(held.supply)
+        Some(held)
     }
 
     /// The index over its classes.
@@ -200,18 +229,20 @@ impl Book {
         &self.fp16_gflops
     }
 
-    /// Is the offer still what it was after change `at`?
-    pub(crate) fn unchanged(&self, offer: OfferId, at: u64) -> Option<&Arc<Supply>> {
-        let held = self.supplies.get(&offer).filter(|h| h.changed <= at)?;
-        Some(&held.supply)
+    /// The supply of an offer; if `since` is told, only if it is still what it was when only those
+    /// changes were known.
+    pub(crate) fn at(&self, offer: OfferId, since: Option<&Seen>) -> Option<&Arc<Supply>> {
+        let held = self.supplies.get(&offer)?;
+        let same = since.is_none_or(|since| since.has(held.changed));
+        same.then_some(&held.supply)
     }
 
-    /// How many offers are not what they were after change `at`.
-    pub(crate) fn changed_since(&self, at: u64) -> usize {
-        self.by_change
-            .iter()
-            .rev()
-            .take_while(|(changed, _)| *changed > at)
+    /// How many offers are not what they were when only those changes were known.
+    pub(crate) fn changed_since(&self, since: &Seen) -> usize {
+        let latest = self.by_change.iter().rev();
+        latest
+            .take_while(|(changed, _)| *changed >= since.begin())
+            .filter(|(changed, _)| !since.has(*changed))
             .count()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::id::{GpuId, MachineId, OfferId};
 use domain::money::MoneyError;
 
-use crate::book::{Book, Supply};
+use crate::book::{Book, Seen, Supply};
 use crate::constraint::{Constraint, broken};
 use crate::explain::{Exclusions, Explanation, Relaxation};
 use crate::price::{AllIn, Size, all_in};
@@ -28,18 +28,18 @@ pub struct Match {
 }
 
 /// Where a page of a search begins: after an offer, as it stood then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
     /// Its rank.
     pub rank: Rank,
     /// The offer.
     pub offer: OfferId,
-    /// The book's change number when the first page was made.
-    pub as_of: u64,
+    /// The changes that the book knew when the first page was made.
+    pub seen: Seen,
 }
 
 /// Which part of the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Part {
     /// Offers wanted.
     pub limit: usize,
@@ -164,7 +164,7 @@ pub fn place(supply: Option<&Supply>, request: &Request, version: i64) -> Result
 
 /// Places a request on the first offer that [`search`] would name, with the second as runner-up.
 pub fn place_best(book: &Book, request: &Request) -> Result<Placement, Refused> {
-    let found = search(book, request, Part::first(2)).map_err(|_out_of_range| Refused::Price)?;
+    let found = search(book, request, &Part::first(2)).map_err(|_out_of_range| Refused::Price)?;
     let Some(best) = found.matches.first() else {
         return Err(Refused::NoFit(Box::new(found)));
     };

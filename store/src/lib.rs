@@ -8,6 +8,7 @@ pub mod api_key;
 pub mod audit;
 mod batch;
 pub mod billing_profile;
+pub mod book;
 pub mod budget;
 mod bulk;
 pub mod charge;

@@ -104,6 +104,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    book_change (id) {
+        id -> BigInt,
+        xid -> BigInt,
+        machine_id -> Uuid,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    book_floor (one) {
+        one -> Bool,
+        xid -> BigInt,
+    }
+}
+
+diesel::table! {
     budget (id) {
         id -> Uuid,
         party_id -> Uuid,
@@ -633,6 +649,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     audit_event,
     batch,
     billing_profile,
+    book_change,
+    book_floor,
     budget,
     budget_alert,
     charge,

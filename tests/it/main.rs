@@ -2,6 +2,7 @@
 
 mod access;
 mod bad_input;
+mod book;
 mod budget;
 mod contract;
 mod day;

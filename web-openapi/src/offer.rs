@@ -182,14 +182,21 @@ pub struct SearchOffers {
     /// Also simulated GPUs; absent = false.
     #[serde(default)]
     pub simulated: Option<bool>,
-    /// `price` (default), `price_per_gpu_hour` or `gpu_memory`.
-    #[serde(default)]
-    #[schema(max_items = 3)]
+    /// What the order goes by, the first key before the second; absent = `price`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 5)]
     pub sort: Vec<SortKey>,
     /// Rows wanted; absent = 50.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<u32>,
+    /// `next_cursor` of the part before, with the rest of the search unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4000)]
+    pub cursor: Option<String>,
+    /// Also count what fits by model, country and price; absent = false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facets: Option<bool>,
 }
 
 /// An order of results.
@@ -202,6 +209,11 @@ pub enum SortKey {
     PricePerGpuHour,
     /// Memory of a GPU, largest first.
     GpuMemory,
+    /// All-in price for each TFLOP per second of dense FP16 (`/v1/gpu-models` has the rates and
+    /// their sources), lowest first; models without a published rate last.
+    PricePerTflop,
+    /// All-in price for each GiB of GPU memory, lowest first.
+    PricePerGpuGib,
 }
 
 /// The whole price of a lease of given size and duration.
@@ -283,6 +295,26 @@ pub struct Exclusion {
     pub offers: u32,
 }
 
+/// How many of the offers that fit have something in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FacetCount {
+    /// A slug, a country (empty: not told), or where a step of prices per GPU-hour begins.
+    pub value: String,
+    /// Offers that fit.
+    pub offers: u32,
+}
+
+/// Offers that fit, counted. Each list sums up to `fitting`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SearchFacets {
+    /// By GPU model.
+    pub gpu_models: Vec<FacetCount>,
+    /// By country.
+    pub countries: Vec<FacetCount>,
+    /// By price per GPU-hour, in steps that double.
+    pub prices: Vec<FacetCount>,
+}
+
 /// The search's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OfferSearch {
@@ -290,11 +322,28 @@ pub struct OfferSearch {
     pub data: Vec<OfferMatch>,
     /// Were there more than `limit`?
     pub has_more: bool,
+    /// Cursor of the next part; absent on the last one. Good for an hour.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
     /// The state of the market that was searched.
     #[schema(format = "date-time")]
     pub as_of: String,
     /// Live offers looked at.
     pub considered: u32,
+    /// How many offers fit, in all parts.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub fitting: u32,
+    /// Offers that changed since the first part: no further part has them.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub changed: u32,
+    /// Counts of what fits, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub facets: Option<SearchFacets>,
+    /// If nothing fits: the field that stands most in the way.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub binding: Option<String>,
     /// Why others were left out.
     pub excluded: Vec<Exclusion>,
     /// If nothing fits: the nearest changes that would.

@@ -105,7 +105,7 @@ pub fn routes(config: &mut DocumentedConfig<'_>) {
         .service(api_key::revoke_api_key)
         .service(gpu::list_gpu_models)
         .service(gpu::get_gpu_model)
-        .service(offer::search_offers)
+        .service(offer::search::search_offers)
         .service(offer::create_offer)
         .service(offer::list_offers)
         .service(offer::get_offer)

@@ -1,21 +1,13 @@
-//! Offers, and the search over them.
-
-use std::collections::BTreeSet;
+//! Offers of providers.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpResponse, delete, get, patch, post};
 use app::context::Once;
-use app::offer::{OfferAsk, OfferPatch, OfferView, SearchAsk, SearchView};
-use domain::clock::Span;
+use app::offer::{OfferAsk, OfferPatch, OfferView};
 use domain::money::Micros;
-use matching::request::SortKey as EngineSort;
 use web_openapi::money::{Per, Rate};
-use web_openapi::offer::{
-    CreateOffer, Exclusion, Offer, OfferMatch, OfferPage, OfferSearch, PatchOffer, Relaxation,
-    SearchOffers, SortKey,
-};
+use web_openapi::offer::{CreateOffer, Offer, OfferPage, PatchOffer};
 use web_openapi::page::PageQuery;
-use web_openapi::time::to_text;
 
 use super::auth::Auth;
 use super::body::Body;
@@ -26,7 +18,10 @@ use super::version::{IfMatch, stamp};
 use super::{answer, detached, page, view};
 use crate::state::Shared;
 
-fn price(pointer: &str, rate: &Rate, per: Per) -> Result<Micros, Fault> {
+mod cursor;
+pub mod search;
+
+pub(super) fn price(pointer: &str, rate: &Rate, per: Per) -> Result<Micros, Fault> {
     if rate.per != per {
         return Err(Fault::field(
             &format!("{pointer}/per"),
@@ -185,23 +180,6 @@ pub(crate) async fn withdraw_offer(
     .await
 }
 
-fn countries(pointer: &str, codes: &[String]) -> Result<BTreeSet<String>, Fault> {
-    let one = |(place, code): (usize, &String)| {
-        let fits = code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
-        if fits {
-            Ok(code.clone())
-        } else {
-            let text = "Must be a two-letter country code in capitals.";
-            Err(Fault::field(
-                &format!("{pointer}/{place}"),
-                "malformed",
-                text,
-            ))
-        }
-    };
-    codes.iter().enumerate().map(one).collect()
-}
-
 /// Bounds a number of the body.
 pub fn within<T: PartialOrd + std::fmt::Display + Copy>(
     pointer: &str,
@@ -213,83 +191,4 @@ pub fn within<T: PartialOrd + std::fmt::Display + Copy>(
     }
     let text = format!("Must be {} to {}.", range.start(), range.end());
     Err(Fault::field(pointer, "out_of_range", text))
-}
-
-fn ask(input: &SearchOffers) -> Result<SearchAsk, Fault> {
-    let sort = |key: &SortKey| match key {
-        SortKey::Price => EngineSort::Price,
-        SortKey::PricePerGpuHour => EngineSort::PricePerGpuHour,
-        SortKey::GpuMemory => EngineSort::GpuMemory,
-    };
-    let most = |r: &Rate| price("/max_price", r, Per::GpuHour);
-    let seconds = within(
-        "/duration_seconds",
-        input.duration_seconds.unwrap_or(3_600),
-        60..=31_536_000,
-    )?;
-    within("/gpu_models", input.gpu_models.len(), 0..=50)?;
-    Ok(SearchAsk {
-        models: input.gpu_models.clone(),
-        count: within("/gpu_count", input.gpu_count.unwrap_or(1), 1..=64)?,
-        min_gpu_memory_mib: input.min_gpu_memory_mib,
-        min_cpu_cores: input.min_cpu_cores,
-        min_ram_mib: input.min_ram_mib,
-        disk_gib: within("/disk_gib", input.disk_gib.unwrap_or(10), 1..=1_000_000)?,
-        duration: Span::from_secs(i64::from(seconds)),
-        countries: countries("/countries", &input.countries)?,
-        not_countries: countries("/not_countries", &input.not_countries)?,
-        max_gpu_hour: input.max_price.as_ref().map(most).transpose()?,
-        simulated: input.simulated.unwrap_or(false),
-        sort: input.sort.iter().map(sort).collect(),
-        limit: within("/limit", input.limit.unwrap_or(50), 1..=200)?,
-    })
-}
-
-fn search_view(v: &SearchView) -> OfferSearch {
-    let one = |m: &matching::plan::Match| OfferMatch {
-        offer_id: m.supply.offer.id.to_string(),
-        offer_version: m.supply.offer.version,
-        gpu_model: m.supply.model.clone(),
-        gpu_count: v.count,
-        gpus_free: m.supply.free(),
-        gpu_memory_mib: m.supply.gpu_memory_mib,
-        cpu_cores: m.supply.cpu_cores,
-        ram_mib: m.supply.ram_mib,
-        disk_gib: m.supply.disk_free_gib,
-        country: m.supply.country.clone(),
-        simulated: m.supply.simulated,
-        price: view::price(&m.price),
-    };
-    let excluded = v.found.excluded.counts();
-    let relaxed = |r: &matching::explain::Relaxation| Relaxation {
-        field: r.constraint.field().to_owned(),
-        from: r.from.clone(),
-        to: r.to.clone(),
-        offers: r.offers,
-    };
-    OfferSearch {
-        data: v.matches.iter().map(one).collect(),
-        has_more: v.has_more,
-        as_of: to_text(v.as_of),
-        considered: v.considered,
-        excluded: excluded
-            .map(|(c, offers)| Exclusion {
-                constraint: c.field().to_owned(),
-                offers,
-            })
-            .collect(),
-        relaxations: v.found.relaxations.iter().map(relaxed).collect(),
-    }
-}
-
-/// Search all live offers by what is needed; no login. Prices are all-in for the given disk and duration.
-#[utoipa::path(tag = "offers", request_body = SearchOffers,
-    responses((status = 200, body = OfferSearch), Problems))]
-#[post("/v1/offers/search")]
-pub(crate) async fn search_offers(
-    shared: Data<Shared>,
-    body: Body<SearchOffers>,
-) -> Result<HttpResponse, Fault> {
-    let found = app::offer::search(&shared.cx, ask(&body.value)?).await?;
-    Ok(HttpResponse::Ok().json(search_view(&found)))
 }

@@ -117,7 +117,7 @@ async fn elsewhere(
     let others = supplies
         .into_iter()
         .filter(|s| s.offer.machine != lease.machine && s.offer.provider != lease.party);
-    let found = matching::plan::search(&Book::new(others), &request, Part::first(1))?;
+    let found = matching::plan::search(&Book::new(others), &request, &Part::first(1))?;
     let Some(best) = found.matches.as_slice().first() else {
         return Ok(gpus_gone());
     };

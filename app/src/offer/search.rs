@@ -7,11 +7,11 @@ use domain::clock::{Span, Timestamp};
 use domain::money::Micros;
 use domain::refusal::Code;
 use matching::book::Book;
-use matching::plan::{Found, Match, Part};
+use matching::plan::{After, Found, Part};
 use matching::request::{Request, SortKey};
-use store::db::Ro;
 
 use super::fees;
+use crate::book::with_book;
 use crate::context::Cx;
 use crate::error::Error;
 
@@ -44,22 +44,20 @@ pub struct SearchAsk {
     pub sort: Vec<SortKey>,
     /// Rows wanted.
     pub limit: u32,
+    /// Where to go on.
+    pub after: Option<After>,
 }
 
 /// The search's answer.
 #[derive(Clone, Debug)]
 pub struct SearchView {
-    /// What fits, at most `limit`.
-    pub matches: Vec<Match>,
     /// GPUs of the lease asked for.
     pub count: u16,
-    /// Were there more?
-    pub has_more: bool,
     /// The state of the market that was searched.
     pub as_of: Timestamp,
     /// Live offers looked at.
     pub considered: u32,
-    /// The whole answer of the engine: exclusions and relaxations.
+    /// The whole answer of the engine.
     pub found: Found,
 }
 
@@ -104,19 +102,18 @@ pub async fn search(cx: &Cx, ask: SearchAsk) -> Result<SearchView, Error> {
         fees: fees(cx, &Identity::default(), now),
         sort: ask.sort,
     };
-    let supplies = cx
-        .db
-        .read::<_, Error, _>(async |ro: &mut Ro| Ok(store::offer::supplies(ro, now).await?))
-        .await?;
-    let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
-    let mut found = matching::plan::search(&Book::new(supplies), &request, Part::first(limit))?;
-    let matches = std::mem::take(&mut found.matches);
-    Ok(SearchView {
-        matches,
-        count: ask.count,
-        has_more: found.next.is_some(),
-        as_of: now,
-        considered: u32::try_from(found.considered).unwrap_or(u32::MAX),
-        found,
-    })
+    let part = Part {
+        limit: usize::try_from(ask.limit).unwrap_or(usize::MAX),
+        after: ask.after,
+    };
+    let look = |book: &Book, as_of: Timestamp| -> Result<SearchView, Error> {
+        let found = matching::plan::search(book, &request, &part)?;
+        Ok(SearchView {
+            count: request.count,
+            as_of,
+            considered: u32::try_from(found.considered).unwrap_or(u32::MAX),
+            found,
+        })
+    };
+    with_book(cx, look).await?
 }

@@ -88,6 +88,8 @@ impl Filter {
             simulated: Some(self.simulated),
             sort,
             limit: Some(limit),
+            cursor: None,
+            facets: None,
         }
     }
 }
@@ -119,6 +121,10 @@ pub(crate) enum Order {
     PricePerGpuHour,
     /// Memory of a GPU, largest first
     GpuMemory,
+    /// All-in price for each TFLOP/s of dense FP16, lowest first
+    PricePerTflop,
+    /// All-in price for each GiB of GPU memory, lowest first
+    PricePerGpuGib,
 }
 
 impl Order {
@@ -128,6 +134,8 @@ impl Order {
             Self::Price => SortKey::Price,
             Self::PricePerGpuHour => SortKey::PricePerGpuHour,
             Self::GpuMemory => SortKey::GpuMemory,
+            Self::PricePerTflop => SortKey::PricePerTflop,
+            Self::PricePerGpuGib => SortKey::PricePerGpuGib,
         }
     }
 }
@@ -138,12 +146,18 @@ pub(crate) struct Search {
     /// What they must satisfy.
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Order of the results
-    #[arg(long, value_enum, default_value = "price")]
-    pub(crate) sort: Order,
+    /// Order of the results; several keys with commas between
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "price")]
+    pub(crate) sort: Vec<Order>,
     /// Rows wanted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), default_value_t = 20)]
     pub(crate) limit: u32,
+    /// Go on where this cursor of the part before says
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+    /// Also count what fits by model, country and price
+    #[arg(long)]
+    pub(crate) facets: bool,
 }
 
 /// Get a firm price.

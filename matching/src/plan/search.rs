@@ -22,12 +22,13 @@ use crate::score::{Rank, Ranked, rank};
 /// The offers that fit, in order, with their prices; if none, why. The cost goes with the classes
 /// of the book. A further part leaves out what changed since the first one, so that nothing is told
 /// twice and nothing else is missed.
-pub fn search(book: &Book, request: &Request, part: Part) -> Result<Found, MoneyError> {
+pub fn search(book: &Book, request: &Request, part: &Part) -> Result<Found, MoneyError> {
     let index = book.index();
     let keepers = index.keepers(request);
     let fit = fitting(index.live(), &keepers);
-    let as_of = part.after.map_or(book.as_of(), |after| after.as_of);
-    let changed = part.after.map_or(0, |_| book.changed_since(as_of));
+    let after = part.after.as_ref();
+    let seen = after.map_or(book.seen(), |after| &after.seen);
+    let changed = after.map_or(0, |_| book.changed_since(seen));
     let relaxations = if fit.is_empty() {
         relaxations(book, request)
     } else {
@@ -45,24 +46,28 @@ pub fn search(book: &Book, request: &Request, part: Part) -> Result<Found, Money
     };
     // One more than wanted, to know whether there is more; and all that may have to be left out.
     let needed = part.limit.saturating_add(1).saturating_add(changed);
-    let ranked = best(book, request, (&fit, part.after), needed)?;
+    let ranked = best(book, request, (&fit, after), needed)?;
     let offers = ranked
         .iter()
-        .flat_map(|(rank, classes)| in_order(index, (*rank, classes), part.after, needed));
+        .flat_map(|(rank, classes)| in_order(index, (*rank, classes), after, needed));
     let mut last = None;
     for (rank, offer) in offers {
-        let Some(supply) = book.unchanged(offer, as_of) else {
+        let Some(supply) = book.at(offer, after.map(|_| seen)) else {
             continue;
         };
         if found.matches.len() >= part.limit {
-            found.next = last;
+            found.next = last.map(|(rank, offer)| After {
+                rank,
+                offer,
+                seen: seen.clone(),
+            });
             break;
         }
         found.matches.push(Match {
             supply: Arc::clone(supply),
             price: all_in(&supply.offer.terms, size(request), request.fees)?,
         });
-        last = Some(After { rank, offer, as_of });
+        last = Some((rank, offer));
     }
     Ok(found)
 }
@@ -72,7 +77,7 @@ pub fn search(book: &Book, request: &Request, part: Part) -> Result<Found, Money
 fn best(
     book: &Book,
     request: &Request,
-    (fit, after): (&Bits, Option<After>),
+    (fit, after): (&Bits, Option<&After>),
     needed: usize,
 ) -> Result<BTreeMap<Rank, Vec<u32>>, MoneyError> {
     let index = book.index();
@@ -178,7 +183,7 @@ fn members(index: &Index, class: u32, after: Option<OfferId>) -> impl Iterator<I
 fn in_order(
     index: &Index,
     (rank, classes): (Rank, &[u32]),
-    after: Option<After>,
+    after: Option<&After>,
     needed: usize,
 ) -> Vec<(Rank, OfferId)> {
     let from = after.filter(|after| after.rank == rank).map(|a| a.offer);

@@ -56,7 +56,7 @@ fn supply(n: u128, free: &[(u16, bool)]) -> Supply {
 
 /// The whole answer at once.
 fn find(book: &Book, request: &Request) -> Result<Found, MoneyError> {
-    search(book, request, Part::first(usize::MAX))
+    search(book, request, &Part::first(usize::MAX))
 }
 
 fn request() -> Request {

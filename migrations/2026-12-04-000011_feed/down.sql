@@ -1,0 +1,15 @@
+DROP TRIGGER book_machine_update ON machine;
+DROP TRIGGER book_lease_update ON lease;
+DROP TRIGGER book_lease_insert ON lease;
+DROP TRIGGER book_lease_gpu_update ON lease_gpu;
+DROP TRIGGER book_lease_gpu_insert ON lease_gpu;
+DROP TRIGGER book_gpu_update ON gpu;
+DROP TRIGGER book_gpu_insert ON gpu;
+DROP TRIGGER book_offer_update ON offer;
+DROP TRIGGER book_offer_insert ON offer;
+DROP FUNCTION note_itself();
+DROP FUNCTION note_one_machine();
+DROP FUNCTION note_gpus();
+DROP FUNCTION note_machines();
+DROP TABLE book_floor;
+DROP TABLE book_change;
